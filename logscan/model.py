@@ -1,0 +1,274 @@
+"""The nouns of logscan. Every room hands frozen values to the next one.
+
+Vocabulary of operands is that of compressed-tensors (strategy, group, channel, token, tensor_group);
+vocabulary of verdicts, kinds and reasons is that of the contract (docs: "The words of logscan").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+Path = Literal["linear", "moe", "attention", "kv_cache"]
+Component = Literal["target", "drafter", "encoder"]
+Verdict = Literal["kept", "downgraded", "unproven", "not-served", "no-promise"]
+Status = Literal["ready", "failed", "died", "incomplete"]
+Severity = Literal["info", "low", "medium", "high", "critical"]
+Authority = Literal["given", "logged", "derived"]
+Means = Literal["available", "selected", "executed", "requested", "warned", "refused", "ready", "failed"]
+Origin = Literal["engine", "uvicorn", "traceback", "print"]
+Claim = Literal["none", "quantized", "unspecified"]
+
+PATHS: tuple[Path, ...] = ("linear", "moe", "attention", "kv_cache")
+VERDICTS_WORST_FIRST: tuple[Verdict, ...] = ("not-served", "downgraded", "unproven", "kept", "no-promise")
+SEVERITIES: tuple[Severity, ...] = ("info", "low", "medium", "high", "critical")
+
+
+class InputError(Exception):
+    """Bad input of the user's: one line that says what was wrong, where, and what to give instead (exit 2)."""
+
+
+# ---------------------------------------------------------------- bytes → records
+
+
+class Record(NamedTuple):
+    """One log record, its wrappers peeled.
+
+    `text` is the message without ANSI escapes; continuation lines that the engine marked as such (CRLF) are
+    joined with a bare LF, one for each physical line, so that `line + text[:i].count(b"\\n")` is the physical
+    line of byte `i`.
+    """
+
+    line: int  # first physical LF-separated line, from 1
+    text: bytes
+    origin: Origin = "engine"
+    level: str = ""  # DEBUG INFO WARNING ERROR CRITICAL, "" where the format has none
+    file: str = ""  # `core.py`, `v1/.../mla/common.py`; "" where the format has none
+    process: str = ""  # `EngineCore_DP0 pid=123` as printed, parentheses off
+    source: str = ""  # stream identity: `pod/container`, `service`; "" for a single stream
+    time: str = ""  # as printed
+    repeats: int = 1  # of Ray's `[repeated Nx across cluster]`
+    engine: str = ""  # engine whose record format this is, where the format tells: vllm trtllm sglang
+
+
+class Event(NamedTuple):
+    """A pattern that hit a record: text only, meaning comes with the version."""
+
+    line: int  # physical line of the hit itself
+    pattern: str  # pattern id
+    fields: Mapping[str, str]  # named groups that took part
+    record: Record
+    text: str  # the physical line's message, decoded, clipped
+
+
+@dataclass(frozen=True, slots=True)
+class Census:
+    """What was seen of a stream, so that an absence can be judged."""
+
+    records: int
+    levels: Mapping[str, int]
+    head: Literal["seen", "missing"]
+    tail: Literal["seen", "missing"]
+    sources: int
+
+
+# ---------------------------------------------------------------- what a path computes
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """How one operand of a GEMM (or the KV cache) is quantized. A field that is None was not named.
+
+    `strategy`: tensor channel group block token tensor_group attn_head. `block` is (rows n, columns k).
+    """
+
+    dtype: str  # fp8_e4m3 fp8_e5m2 fp6_e2m3 fp6_e3m2 fp4_e2m1 int8 int4 int3 int2 nf4 codebook ternary bf16 fp16
+    bits: float
+    strategy: str | None = None
+    group_size: int | None = None
+    block: tuple[int, int] | None = None
+    symmetric: bool | None = True
+    dynamic: bool | Literal["local"] | None = False
+    scale_dtype: str | None = None  # fp32 e8m0 fp8_e4m3
+    scale_ub: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NumericPath:
+    """Weights and activations of a path. `input_claim`: `none` = activations stay 16-bit (weight-only),
+    `quantized` = as `input` says, `unspecified` = the engine's choice."""
+
+    weights: Operand | None
+    input: Operand | None = None
+    input_claim: Claim = "none"
+
+
+# ---------------------------------------------------------------- a checkpoint's promise
+
+
+@dataclass(frozen=True, slots=True)
+class Matcher:
+    """A target or an ignore entry as the config wrote it; never expanded by the reader."""
+
+    kind: Literal["all", "class", "name", "regex", "glob", "substring", "prefix", "suffix", "component"]
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """One promise group: which layers, and what is promised for them."""
+
+    name: str
+    scope: Literal["linear", "moe_experts", "attention", "embedding"]
+    targets: tuple[Matcher, ...]
+    numeric: NumericPath
+    label: str
+    output: Operand | None = None
+    storage: str | None = None  # packing word; never compared with a log
+    algo: str | None = None  # modelopt quant_algo of this group, torchao _type …
+
+
+@dataclass(frozen=True, slots=True)
+class KVPromise:
+    """What the checkpoint promises for the KV cache."""
+
+    operand: Operand
+    label: str  # `FP8 per-tensor-static`
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A remark on a config that was accepted all the same. Codes: N_…"""
+
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """The normal form of a quantization config."""
+
+    method: str  # canonical: compressed-tensors fp8 modelopt awq gptq mxfp4 bitsandbytes … "none" for unquantized
+    label: str
+    groups: tuple[Group, ...] = ()
+    ignore: tuple[Matcher, ...] = ()
+    kv_cache: KVPromise | None = None
+    raw_method: str | None = None
+    algo: str | None = None
+    model_type: str | None = None
+    model_dtype: str | None = None  # bfloat16 float16 float32
+    source: str = ""  # `config.json#quantization_config`
+    traits: Mapping[str, Any] = field(default_factory=dict)  # of the model: experts, head_dim, mla, sinks, architectures …
+    producer: str | None = None
+    status: str | None = None
+    sparsity: Mapping[str, Any] | None = None
+    transforms: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
+
+
+# ---------------------------------------------------------------- machine and order
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """The hardware and software under an engine; None (or absent) is unknown, never false."""
+
+    platform: str | None = None  # cuda rocm xpu cpu tpu
+    gpu: str | None = None  # as given or logged
+    sm: int | None = None  # 89, 103, 121
+    gfx: str | None = None
+    cuda: tuple[int, int] | None = None  # toolkit the engine was built with
+    packages: Mapping[str, bool] = field(default_factory=dict)  # absent = unknown
+    env: Mapping[str, str] = field(default_factory=dict)  # absent = assumed unset (caveat), unless env_complete
+    authority: Mapping[str, Authority] = field(default_factory=dict)  # of gpu, sm, cuda
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What the engine is handed for one row: a promise group joined with the request.
+
+    `method` and `numeric` are those in force after the request (an online method replaces the checkpoint's
+    when that is unquantized). `flags` are engine arguments by their underscore names, only those known.
+    """
+
+    path: Path
+    group: str
+    method: str
+    numeric: NumericPath | None
+    algo: str | None = None
+    kv: Operand | None = None  # the checkpoint's KV promise
+    flags: Mapping[str, str] = field(default_factory=dict)  # quantization linear_backend moe_backend kv_cache_dtype …
+    traits: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Print:
+    """A line that an outcome is known to print."""
+
+    level: str
+    text: str
+    pattern: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One way the order may have been carried out, and what was assumed to get there.
+
+    `assumed` maps the unknown atoms on which this outcome rests to the value it takes for them, e.g.
+    `{"sm": "<89", "pkg.humming": True}`; empty when nothing had to be assumed.
+    """
+
+    path: Path
+    kernel: str | None  # class name (linear), backend as the log prints it (moe, attention)
+    numeric: NumericPath | None  # what runs
+    compute: str = "native"  # native weight-only emulated storage-only unfused
+    layer: str | None = None  # layer class or scheme name the engine uses
+    refusal: str | None = None  # error text, where the engine refuses or must crash
+    crashes: bool = False  # selected, and known to fail when it runs
+    assumed: Mapping[str, Any] = field(default_factory=dict)
+    prints: tuple[Print, ...] = ()
+    because: tuple[str, ...] = ()  # ids of the rows of knowledge it went through, in order
+    releases: tuple[str, ...] = ()  # releases in which this is the outcome
+
+
+# ---------------------------------------------------------------- boots, rows, findings
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """Something a pack read in a boot, after its version was known."""
+
+    name: str
+    value: str
+    line: int
+    means: Means
+    pattern: str
+    text: str
+    component: Component = "target"
+    path: str | None = None
+    level: str = ""
+    fields: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """The engine of a boot. `version` as printed; `range` where only a range is known."""
+
+    name: str | None
+    version: str | None
+    kind: Literal["release", "dev", "vendor", "unknown"] = "unknown"
+    authority: Authority | None = None
+    line: int | None = None
+    range: str | None = None
+    releases: tuple[str, ...] = ()  # releases at which it is evaluated
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    line: int
+    role: Literal["supports", "contradicts", "context"]
+    means: Means
+    pattern: str
+    text: str
+    distrusted_by: str | None = None

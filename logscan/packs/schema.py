@@ -1,0 +1,55 @@
+"""What a pattern pack holds, as frozen values. `load.py` fills them from TOML, `lint.py` judges them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from logscan.model import Means, Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Who prints a pattern's text in a range of releases, and what it means there."""
+
+    means: Means
+    engine: str = ""  # range, `>=0.15,<0.17`; "" = every release
+    source: str = ""  # `vllm/model_executor/kernels/linear/__init__.py:init_fp8_linear_kernel`
+    level: str = ""  # INFO WARNING … ; "" = any, or not a logger's (raised, uvicorn)
+    paths: tuple[str, ...] = ()  # linear moe attention kv_cache, where the site tells; several = not attributable by itself
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """One text, all releases: literals for the prefilter, one regex, and its sites.
+
+    `regex` is searched in the record's message (bytes, MULTILINE: `^` and `$` are those of a physical line).
+    `value` names the group (or a `{group}` template) that is the fact's value; the first named group by default.
+    """
+
+    id: str
+    regex: str
+    literals: tuple[str, ...]  # one of them stands in every match
+    emits: str  # fact name, dotted: `linear.kernel`
+    value: str = ""
+    origin: tuple[Origin, ...] = ("engine",)
+    phase: str = "boot"  # boot: until ready; any: also after it
+    parse: str = ""  # built-in reader of structured text: pydict | namespace | engine-config
+    component: str = ""  # target drafter encoder, where the text itself tells
+    match: tuple[str, ...] = ()
+    nomatch: tuple[str, ...] = ()
+    sites: tuple[Site, ...] = ()
+    note: str = ""
+    where: str = ""  # file:line of the TOML entry, for messages
+
+
+@dataclass(frozen=True, slots=True)
+class Pack:
+    """The patterns of one engine, with what identifies them in every report."""
+
+    id: str  # vllm trtllm sglang, or the user's
+    engine: str
+    version: str  # calendar: 2026.12.0
+    digest: str  # sha256:… over the pack's files
+    releases: tuple[str, ...]  # known releases of the engine, ascending
+    patterns: tuple[Pattern, ...]
