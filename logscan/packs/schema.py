@@ -15,7 +15,9 @@ class Site:
     engine: str = ""  # range, `>=0.15,<0.17`; "" = every release
     source: str = ""  # `vllm/model_executor/kernels/linear/__init__.py:init_fp8_linear_kernel`
     level: str = ""  # INFO WARNING … ; "" = any, or not a logger's (raised, uvicorn)
-    paths: tuple[str, ...] = ()  # linear moe attention kv_cache, where the site tells; several = not attributable by itself
+    paths: tuple[
+        str, ...
+    ] = ()  # linear moe attention kv_cache, where the site tells; several = not attributable by itself
     note: str = ""
 
 
