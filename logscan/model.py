@@ -230,6 +230,7 @@ class Outcome:
     prints: tuple[Print, ...] = ()
     because: tuple[str, ...] = ()  # ids of the rows of knowledge it went through, in order
     releases: tuple[str, ...] = ()  # releases in which this is the outcome
+    unset: tuple[str, ...] = ()  # environment variables that were taken as unset (caveat env-assumed-unset)
 
 
 # ---------------------------------------------------------------- boots, rows, findings
@@ -272,3 +273,80 @@ class Evidence:
     pattern: str
     text: str
     distrusted_by: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Boot:
+    """One start of one engine, from its first line to its last."""
+
+    index: int  # from 1, in order of first lines
+    source: str
+    first: int
+    last: int
+    interleaved: bool  # lines of other boots stand between first and last
+    status: Status
+    engine: Engine
+    model: str | None
+    facts: tuple[Fact, ...]
+    census: Census
+    unrecognised: tuple[tuple[int, str], ...] = ()  # (line, text) of records that look like a selection and no pattern owns
+    decided: int | None = None  # line of the event that decided the status
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A kernel or backend that a row rests on."""
+
+    name: str
+    authority: Authority
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Path × promise group × component: what was wanted, what ran, and the verdict with its evidence."""
+
+    path: Path
+    group: str
+    verdict: Verdict
+    component: Component = "target"
+    requested: str | None = None
+    promised: str | None = None
+    default: str | None = None
+    ran: str | None = None
+    against: Literal["request", "promise", "default"] | None = None
+    extent: Literal["all", "some", "unknown"] | None = None
+    kinds: tuple[str, ...] = ()
+    cause: str | None = None
+    visibility: Literal["silent", "noted", "warned"] | None = None
+    authority: Authority | None = None
+    kernels: tuple[Kernel, ...] = ()
+    reasons: tuple[str, ...] = ()
+    caveats: tuple[str, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
+    refusal: str | None = None
+    layer: str | None = None
+    prints: tuple[Print, ...] = ()
+    because: tuple[str, ...] = ()  # rows of knowledge that the verdict rests on
+    disagreement: str | None = None  # the derivation against a trusted line, in words
+    remedy: str | None = None  # what would restore the yardstick, where the derivation found it
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A deviation, a refusal, a failure or a conflict, under its permanent code."""
+
+    code: str
+    slug: str
+    severity: Severity
+    message: str
+    fix: str
+    path: Path | None = None
+    kind: str | None = None
+    cause: str | None = None
+    consequence: tuple[str, ...] = ()
+    visibility: str | None = None
+    authority: Authority | None = None
+    evidence: tuple[Evidence, ...] = ()
+    fingerprint: str = ""
+    waived: str | None = None
+    group: str = ""

@@ -1,0 +1,272 @@
+"""Events → boots: where a start begins and ends, which process belongs to it, and how it went.
+
+An engine prints no line that says "new start". A boot begins at a start marker (the API server's banner, its arguments,
+an engine line) that the boot at hand cannot own: it is decided already, or has that marker from another process. DP
+replicas, a V0↔V1 fallback and a drafter print further engine lines inside one boot.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from logscan.meaning import engine_of, facts_of
+from logscan.model import Boot, Census, Component, Event, Fact, Record, Status
+from logscan.packs.schema import Pack, Pattern
+from logscan.recognise import Recogniser
+
+_PID = re.compile(r"pid=(\d+)")
+_REPLICA = re.compile(r"EngineCore_DP(\d+)|ApiServer_(\d+)|APIServer_(\d+)")
+_SERVER = re.compile(r"^(?:APIServer|ApiServer_|APIServer_|DPSupervisor)")
+_RAY_ACTOR = re.compile(r"^(?!APIServer|ApiServer|EngineCore|Worker|VllmWorker|DPSupervisor|MainProcess)\w+ pid=(\d+)")
+_SELECTION = re.compile(
+    rb"(?:Using|Selected|Selecting) [^\n]{0,120}?(?:[Kk]ernel|[Bb]ackend)\b|[Ff]alling back|not supported|[Dd]isabled\b"
+)
+START = ("boot.start", "request.args", "boot.engine")
+EVENTS_PER_PATTERN = 200
+UNRECOGNISED = 50
+
+
+@dataclass(slots=True)
+class _Open:
+    """A boot being read. Mutable, and nobody's but this module's."""
+
+    source: str
+    first: int
+    last: int = 0
+    events: list[tuple[Event, Component]] = field(default_factory=list)
+    hits: Counter[str] = field(default_factory=Counter)
+    levels: Counter[str] = field(default_factory=Counter)
+    records: int = 0
+    foreign: bool = False
+    own_last: int = 0  # last line that surely is this boot's: an event, or a known process
+    marks: dict[str, int] = field(default_factory=dict)
+    starter: dict[str, frozenset[str]] = field(default_factory=dict)
+    actor: str = ""
+    server: bool = False
+    drafting: bool = False
+    status: Status = "incomplete"
+    decided: int | None = None
+    unrecognised: list[tuple[int, str]] = field(default_factory=list)
+
+    @property
+    def over(self) -> bool:
+        """Whether a new start marker can no longer belong here."""
+        return self.status != "incomplete" or ("engine_ready" in self.marks and not self.server)
+
+
+class Boots:
+    """Feed records in order; `finish()` (or `snapshot()` at any time) gives the boots seen so far."""
+
+    def __init__(self, packs: Sequence[Pack], recogniser: Recogniser | None = None) -> None:
+        self._packs = {p.engine: p for p in packs}
+        self._recogniser = recogniser or Recogniser(packs)
+        self._open: list[_Open] = []
+        self._current: dict[str, _Open] = {}
+        self._owner: dict[tuple[str, str], _Open] = {}
+        self._pids: dict[str, frozenset[str]] = {"": frozenset()}
+        self._before: dict[str, list[Record]] = {}
+
+    def feed(self, record: Record) -> bool:
+        """Take one record. True when it changed a boot's status."""
+        events = list(self._recogniser.events(record))
+        pids = self._pids_of(record.process)
+        boot = self._assign(record, events, pids)
+        if boot is None:
+            return False
+        boot.last = max(boot.last, record.line + record.text.count(b"\n"))
+        boot.records += record.repeats
+        if record.level:
+            boot.levels[record.level] += record.repeats
+        if events or pids:
+            boot.own_last = boot.last
+        before = boot.status
+        phase_any = boot.status != "incomplete"
+        for event in events:
+            pattern = self._recogniser.patterns[event.pattern]
+            if phase_any and pattern.phase != "any":
+                continue
+            self._take(boot, event, pattern)
+        if not events and not phase_any and record.origin == "engine" and len(boot.unrecognised) < UNRECOGNISED:
+            if _SELECTION.search(record.text):
+                boot.unrecognised.append((record.line, record.text.decode("utf-8", "replace")[:500]))
+        return boot.status != before
+
+    def _pids_of(self, process: str) -> frozenset[str]:
+        pids = self._pids.get(process)
+        if pids is None:
+            pids = self._pids[process] = frozenset(_PID.findall(process))
+        return pids
+
+    # ------------------------------------------------------------ whose record is it
+
+    def _assign(self, record: Record, events: Sequence[Event], pids: frozenset[str]) -> _Open | None:
+        source = record.source
+        owners = [self._owner[(source, p)] for p in pids if (source, p) in self._owner]
+        current = self._current.get(source)
+        boot = max(owners, key=lambda b: b.first) if owners else current
+        start = next((e for e in events if self._emits(e) in START), None)
+        if start is not None:
+            boot = self._started(record, start, boot, pids)
+        if boot is None:
+            if not events:
+                return self._wait(record)
+            boot = self._new(record, record.line)
+        for p in pids:
+            self._owner.setdefault((source, p), boot)
+            if start is not None:
+                self._owner[(source, p)] = boot
+        if boot is not current and current is not None:
+            current.foreign = current.foreign or boot.first < current.first
+            boot.foreign = boot.foreign or boot.first < current.first
+        return boot
+
+    def _wait(self, record: Record) -> None:
+        """Keep count of what stands before the first event: it is the first boot's head."""
+        self._before.setdefault(record.source, []).append(record._replace(text=b""))
+        del self._before[record.source][:-4000]
+
+    def _emits(self, event: Event) -> str:
+        return self._recogniser.patterns[event.pattern].emits
+
+    def _started(self, record: Record, start: Event, boot: _Open | None, pids: frozenset[str]) -> _Open:
+        kind = self._emits(start)
+        if boot is None:
+            boot = self._new(record, record.line)
+        elif self._is_new(boot, kind, record, pids):
+            boot = self._new(record, boot.own_last + 1 if not boot.foreign else record.line)
+        boot.marks.setdefault(kind, record.line)
+        boot.starter.setdefault(kind, pids)
+        boot.server = boot.server or kind == "boot.start" or bool(_SERVER.match(record.process))
+        actor = _RAY_ACTOR.match(record.process)
+        boot.actor = boot.actor or (actor[1] if actor else "")
+        return boot
+
+    def _is_new(self, boot: _Open, kind: str, record: Record, pids: frozenset[str]) -> bool:
+        if boot.over:
+            return not (kind != "boot.start" and _REPLICA.search(record.process) and pids & boot.starter.get(kind, pids))
+        actor = _RAY_ACTOR.match(record.process)
+        if actor and boot.actor and actor[1] != boot.actor and kind == "boot.engine" and "boot.engine" in boot.marks:
+            return True
+        if kind == "boot.engine" or kind not in boot.marks:
+            return kind != "boot.engine" and "boot.engine" in boot.marks
+        if _REPLICA.search(record.process) and not pids & boot.starter[kind]:
+            return False
+        if kind == "boot.start" and record.line - boot.marks[kind] <= 12 and pids == boot.starter[kind]:
+            return False  # the rows of one banner
+        return kind == "boot.start" or "boot.engine" in boot.marks
+
+    def _new(self, record: Record, first: int) -> _Open:
+        head = self._before.pop(record.source, [])
+        boot = _Open(record.source, min([first, *(r.line for r in head[:1])]), own_last=record.line)
+        for r in head:
+            boot.records += r.repeats
+            if r.level:
+                boot.levels[r.level] += r.repeats
+        self._open.append(boot)
+        self._current[record.source] = boot
+        return boot
+
+    # ------------------------------------------------------------ how did it go
+
+    def _take(self, boot: _Open, event: Event, pattern: Pattern) -> None:
+        boot.hits[event.pattern] += event.record.repeats
+        emits = pattern.emits
+        if emits == "boot.drafter":
+            boot.drafting = True
+        if emits.startswith("boot."):
+            self._settle(boot, emits, event.line)
+        if boot.hits[event.pattern] <= EVENTS_PER_PATTERN:
+            boot.events.append((event, "drafter" if boot.drafting else "target"))
+
+    @staticmethod
+    def _settle(boot: _Open, emits: str, line: int) -> None:
+        if emits == "boot.engine_ready":
+            boot.marks.setdefault("engine_ready", line)
+            boot.drafting = False
+        elif emits == "boot.ready" and boot.status == "incomplete":
+            boot.status, boot.decided = "ready", line
+        elif emits == "boot.failed" and boot.status == "incomplete":
+            boot.status, boot.decided = "failed", line
+        elif emits == "boot.died" and boot.status != "died":
+            if boot.status == "ready" or ("engine_ready" in boot.marks and not boot.server):
+                boot.status, boot.decided = "died", line
+            elif boot.status == "incomplete":
+                boot.status, boot.decided = "failed", line
+
+    # ------------------------------------------------------------ results
+
+    def snapshot(self) -> tuple[Boot, ...]:
+        """The boots so far, in order of their first lines; a later call may tell more of the last of each source."""
+        opened = sorted(self._open, key=lambda b: b.first)
+        sources = len({b.source for b in opened})
+        return tuple(self._boot(i, b, sources) for i, b in enumerate(opened, 1))
+
+    def _boot(self, index: int, boot: _Open, sources: int) -> Boot:
+        name = self._engine_name(boot)
+        pack = self._packs.get(name or "")
+        own = [(e, c) for e, c in boot.events if self._recogniser.engines[e.pattern] == name]
+        engine = engine_of(name, self._version(own), (e for e, _ in own), pack)
+        facts: list[Fact] = []
+        for event, component in own:
+            facts += facts_of(event, self._recogniser.patterns[event.pattern], engine, component)
+        facts.sort(key=lambda f: f.line)
+        status, decided = boot.status, boot.decided
+        if status == "incomplete" and "engine_ready" in boot.marks and not boot.server:
+            status, decided = "ready", boot.marks["engine_ready"]
+        census = Census(
+            boot.records,
+            dict(boot.levels),
+            "seen" if any(k in boot.marks for k in START) else "missing",
+            "seen" if status != "incomplete" else "missing",
+            sources,
+        )
+        model = next((f.value for f in facts if f.name in ("engine.model", "config.model", "request.model")), None)
+        return Boot(
+            index,
+            boot.source,
+            boot.first,
+            boot.last,
+            boot.foreign,
+            status,
+            engine,
+            model,
+            tuple(facts),
+            census,
+            tuple(boot.unrecognised),
+            decided,
+        )
+
+    def _engine_name(self, boot: _Open) -> str | None:
+        counts: Counter[str] = Counter()
+        for event, _ in boot.events:
+            engine = self._recogniser.engines[event.pattern]
+            emits = self._emits(event)
+            counts[engine] += 100 if emits in ("boot.engine", "engine.version") else 10 if event.record.engine else 1
+        return counts.most_common(1)[0][0] if counts else None
+
+    def _version(self, events: Iterable[tuple[Event, Component]]) -> tuple[str, int] | None:
+        """The engine line's version before the banner's: it is printed by the process that runs the model."""
+        best: tuple[int, str, int] | None = None
+        for event, _ in events:
+            text = event.fields.get("version")
+            emits = self._emits(event)
+            rank = {"boot.engine": 0, "boot.start": 1, "engine.version": 1}.get(emits)
+            if text and rank is not None and (best is None or rank < best[0]):
+                best = (rank, text, event.line)
+        return (best[1], best[2]) if best else None
+
+
+def read_boots(
+    records: Iterable[Record], packs: Sequence[Pack], changed: Callable[[Boots], bool] | None = None
+) -> tuple[Boot, ...]:
+    """All boots of a stream. `changed` is called when a status changed; when it returns True, reading stops."""
+    boots = Boots(packs)
+    for record in records:
+        if boots.feed(record) and changed is not None and changed(boots):
+            break
+    return boots.snapshot()
+
+

@@ -1,0 +1,90 @@
+"""Which of a promise's groups speaks for the dense linears and which for the experts.
+
+A group names its targets by class, name or regex; the model's module names are not in a config. Typical names of every
+family are tried instead: a group covers a path when one of them matches its targets and is not ignored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+
+from logscan.model import Group, Matcher, Promise
+
+REGEX_TIMEOUT = 0.05  # seconds for one regex of a checkpoint on one name
+_DENSE = (
+    "model.layers.0.self_attn.q_proj",
+    "model.layers.5.self_attn.o_proj",
+    "model.layers.5.self_attn.kv_b_proj",
+    "model.layers.5.mlp.gate_proj",
+    "model.layers.5.mlp.down_proj",
+    "model.layers.5.linear_attn.in_proj_qkv",
+    "model.layers.5.linear_attn.out_proj",
+    "model.layers.5.mlp.shared_experts.down_proj",
+    "backbone.layers.5.mixer.in_proj",
+    "backbone.layers.5.mixer.o_proj",
+    "model.language_model.layers.5.self_attn.q_proj",
+    "model.language_model.layers.5.mlp.down_proj",
+    "language_model.model.layers.5.self_attn.q_proj",
+    "language_model.model.layers.5.mlp.down_proj",
+)
+_EXPERTS = (
+    "model.layers.5.mlp.experts.3.gate_proj",
+    "model.layers.5.mlp.experts.3.down_proj",
+    "model.layers.5.block_sparse_moe.experts.3.w1",
+    "model.layers.5.feed_forward.experts.3.down_proj",
+    "backbone.layers.5.mixer.experts.3.down_proj",
+    "model.language_model.layers.5.mlp.experts.3.down_proj",
+    "language_model.model.layers.5.mlp.experts.3.down_proj",
+)
+
+
+def has_experts(promise: Promise) -> bool:
+    """Whether the model has routed experts, as far as its config tells."""
+    count = promise.traits.get("num_experts")
+    return bool(count) or any(g.scope == "moe_experts" for g in promise.groups)
+
+
+def groups_on(promise: Promise, path: str) -> tuple[Group, ...]:
+    """The groups that speak for a path. Several groups on one path are a mixed promise there."""
+    if path == "linear":
+        return tuple(g for g in promise.groups if g.scope == "linear" and _covers(promise, g, _DENSE))
+    if path == "moe":
+        own = tuple(g for g in promise.groups if g.scope == "moe_experts")
+        return own or tuple(g for g in promise.groups if g.scope == "linear" and _covers(promise, g, _EXPERTS))
+    return tuple(g for g in promise.groups if g.scope == path)
+
+
+def _covers(promise: Promise, group: Group, names: Iterable[str]) -> bool:
+    return any(_targets(group, n) and not any(matches(i, n) for i in promise.ignore) for n in names)
+
+
+def _targets(group: Group, name: str) -> bool:
+    return not group.targets or any(t.kind in ("all", "class") or matches(t, name) for t in group.targets)
+
+
+def matches(matcher: Matcher, name: str) -> bool:
+    """Whether a target or an ignore entry covers a module name. Bounded: a checkpoint's regex is foreign."""
+    value = matcher.value
+    if matcher.kind == "all":
+        return True
+    if matcher.kind == "class":
+        return False  # as an ignore entry a class names no module
+    if matcher.kind == "regex":
+        return _search(value.removeprefix("re:"), name)
+    if matcher.kind == "glob":
+        return fnmatchcase(name, value) or fnmatchcase(name, value.rstrip("*") + "*")
+    if matcher.kind in ("substring", "component"):
+        return value in name
+    if matcher.kind == "suffix":
+        return name.endswith(value)
+    return name == value or name.startswith(value + ".") or name.endswith("." + value)
+
+
+def _search(pattern: str, name: str) -> bool:
+    import regex
+
+    try:
+        return regex.match(pattern, name, timeout=REGEX_TIMEOUT) is not None
+    except (regex.error, TimeoutError):
+        return False

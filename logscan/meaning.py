@@ -1,0 +1,104 @@
+"""Events → facts: what a text means in the release at hand, and which releases an unknown version may be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from logscan import reprs, versions
+from logscan.model import Component, Engine, Event, Fact, Record
+from logscan.packs.schema import Pack, Pattern, Site
+from logscan.recognise import value_of
+
+_PREFIX = {"pydict": "request", "namespace": "request", "engine-config": "config"}
+_SELECTIONS = frozenset({"linear.kernel", "moe.backend", "attention.backend", "linear.weight_only", "moe.weight_only"})
+MAX_KEYS = 400
+
+
+def engine_of(name: str | None, printed: tuple[str, int] | None, events: Iterable[Event], pack: Pack | None) -> Engine:
+    """The engine and the releases at which its boot is evaluated.
+
+    `printed`: the version as printed, and its line. Without one (or with `0.1.dev…`) every release whose texts fit the
+    events is a candidate, and the version is derived as a range.
+    """
+    if name is None or pack is None or not pack.releases:
+        return Engine(name, printed[0] if printed else None, line=printed[1] if printed else None)
+    version = versions.parse(printed[0]) if printed else None
+    kind = versions.kind(version)
+    if printed and version is not None and kind != "unknown":
+        return Engine(name, printed[0], kind, "logged", printed[1], None, versions.around(version, pack.releases))
+    fits = fitting_releases(events, pack)
+    span = (f"=={fits[0]}" if len(fits) == 1 else f">={fits[0]},<={fits[-1]}") if fits else None
+    return Engine(name, printed[0] if printed else None, "unknown", "derived", printed[1] if printed else None, span, fits)
+
+
+def fitting_releases(events: Iterable[Event], pack: Pack) -> tuple[str, ...]:
+    """The known releases in which the most of the seen texts are printed (by the file that the record names)."""
+    by_id = {p.id: p for p in pack.patterns}
+    seen = {(e.pattern, _basename(e.record.file)): by_id[e.pattern] for e in events if e.pattern in by_id}
+    counts = {
+        release: sum(1 for (_, file), p in seen.items() if any(_fits(s, release, file) for s in p.sites))
+        for release in pack.releases
+    }
+    best = max(counts.values(), default=0)
+    return tuple(r for r in pack.releases if counts[r] == best)
+
+
+def _fits(site: Site, release: str, file: str) -> bool:
+    return versions.contains(site.engine, release) and (not file or not site.source or _file_of(site) == file)
+
+
+def _basename(path: str) -> str:
+    return path.rsplit("/", 1)[-1]
+
+
+def _file_of(site: Site) -> str:
+    return _basename(site.source.split(":", 1)[0])
+
+
+def sites_at(pattern: Pattern, releases: Sequence[str], record: Record) -> tuple[Site, ...]:
+    """The sites that may have printed this record: by release and by the file that the record names, as far as they tell."""
+    pool = [s for s in pattern.sites if not releases or any(versions.contains(s.engine, r) for r in releases)]
+    pool = pool or list(pattern.sites)
+    file = _basename(record.file)
+    if file and record.origin == "engine":
+        same = [s for s in pool if _file_of(s) == file] or [s for s in pattern.sites if _file_of(s) == file]
+        pool = same or pool
+    return tuple(pool)
+
+
+def facts_of(event: Event, pattern: Pattern, engine: Engine, component: Component) -> list[Fact]:
+    """The facts that an event states in its boot's release; structured text gives one a key."""
+    sites = sites_at(pattern, engine.releases, event.record)
+    site = sites[0] if sites else Site(means="available")
+    if pattern.component in ("drafter", "encoder", "target"):
+        component = pattern.component  # type: ignore[assignment]
+    elif pattern.emits not in _SELECTIONS:
+        component = "target"
+    paths = {p for s in sites for p in s.paths}
+    path = next(iter(paths)) if len(paths) == 1 else None
+    fact = Fact(
+        pattern.emits,
+        value_of(pattern, event.fields, event.text),
+        event.line,
+        site.means,
+        pattern.id,
+        event.text,
+        component,
+        path,
+        event.record.level,
+        event.fields,
+    )
+    return [fact, *_exploded(fact, pattern, event.fields)]
+
+
+def _exploded(fact: Fact, pattern: Pattern, fields: Mapping[str, str]) -> list[Fact]:
+    if not pattern.parse:
+        return []
+    style: reprs.Style = pattern.parse  # type: ignore[assignment]
+    text = fields.get("config") or fields.get("args") or fact.text
+    found = reprs.pairs(text, style)
+    prefix = _PREFIX[pattern.parse]
+    return [
+        Fact(f"{prefix}.{key}", value, fact.line, "requested", fact.pattern, "", fact.component)
+        for key, value in list(found.items())[:MAX_KEYS]
+    ]
