@@ -1,0 +1,44 @@
+"""What a family module fills in, before it is frozen into a `Promise`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from logscan.checkpoint.fields import Node
+from logscan.model import Group, KVPromise, Matcher, Note
+
+
+@dataclass
+class Draft:
+    """A promise in the making. `label` overrides the label that the groups would give."""
+
+    method: str
+    groups: list[Group] = field(default_factory=list)
+    ignore: list[Matcher] = field(default_factory=list)
+    kv: KVPromise | None = None
+    algo: str | None = None
+    label: str | None = None
+    producer: str | None = None
+    status: str | None = None
+    sparsity: Mapping[str, Any] | None = None
+    transforms: list[str] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
+
+    def note(self, code: str, message: str) -> None:
+        """Add a remark once."""
+        if all(n.code != code for n in self.notes):
+            self.notes.append(Note(code, message))
+
+    def skip(self, kind: Any, values: Iterable[str]) -> None:
+        """Entries of a skip list, with the way this family matches them; `re:` entries are regexes everywhere."""
+        for value in values:
+            if value.startswith("re:"):
+                self.ignore.append(Matcher("regex", value[3:]))
+            else:
+                self.ignore.append(Matcher(kind, value))
+
+
+Family = Callable[[Node, Node], Draft]
+"""A family reader: (quantization block, model config) → Draft."""
