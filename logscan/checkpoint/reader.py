@@ -26,8 +26,9 @@ class Checkpoint:
 
 
 def read_promise(path: str | os.PathLike[str], *, engine: str | None = None) -> Promise:
-    """The promise at `path`: a config file (config.json, hf_quant_config.json, params.json) or a model, snapshot or cache directory.
+    """The promise at `path`: a config.json, hf_quant_config.json or params.json, or a directory with one.
 
+    A directory may be a model's, a HF snapshot (of symlinks) or a HF cache repository (`models--org--name`).
     `engine` (`vllm`, `sglang`, `trtllm`, a version may follow) decides between two promises in one directory:
     TensorRT-LLM reads the sidecar, the others config.json. Raises CheckpointError, which carries `.code` (`E_…`).
     """

@@ -106,7 +106,7 @@ def language_models(model: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def model_dtype(model: Mapping[str, Any]) -> str | None:
-    """`bfloat16`, `float16` … of `dtype` or `torch_dtype`, the wrapper's before the language model's; None if not said."""
+    """`bfloat16`, `float16` … of `dtype` or `torch_dtype`, the wrapper's first; None if not said."""
     for layer in [model, *language_models(model)]:
         for key in ("dtype", "torch_dtype"):
             value = layer.get(key)
