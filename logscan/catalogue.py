@@ -88,6 +88,31 @@ def kinds() -> Mapping[str, Kind]:
     return {entry["id"]: _kind(entry) for entry in entries}
 
 
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a row is unproven (with `advice`), or what limits any verdict (a caveat: advice is empty)."""
+
+    id: str
+    what: str
+    advice: str = ""
+
+
+@cache
+def reasons() -> Mapping[str, Reason]:
+    """Every reason of `unproven`, by id."""
+    return {entry["id"]: Reason(**entry) for entry in _reasons_file()["reason"]}
+
+
+@cache
+def caveats() -> Mapping[str, Reason]:
+    """Every caveat, by id."""
+    return {entry["id"]: Reason(**entry) for entry in _reasons_file()["caveat"]}
+
+
+def _reasons_file() -> dict[str, Any]:
+    return tomlcache.read(patterns_dir() / "knowledge" / "reasons.toml")
+
+
 @cache
 def rules() -> Mapping[str, Rule]:
     """Every rule, by code, in the order of codes."""
