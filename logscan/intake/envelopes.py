@@ -133,7 +133,7 @@ class Journald(Head):
 
 
 class Syslog(Head):
-    """RFC 3164 and 5424 with their priority: `<34>Dec  7 18:59:10 host vllm[1]: …`, `<34>1 2026-… host vllm 1 - - …`."""
+    """RFC 3164 and RFC 5424: `<34>Dec  7 18:59:10 host vllm[1]: …`, `<34>1 2026-… host vllm 1 - - …`"""
 
     name = "syslog"
     head = (
@@ -172,6 +172,23 @@ class Mpirun(Head):
 
     def inside(self, m: re.Match[bytes], item: Item) -> Sequence[Item]:
         return (item._replace(label=f"rank {m[1].decode()}"),)
+
+
+class Tail(Head):
+    """`==> logs/vllm.out <==` before the lines of each file (tail -F of several)."""
+
+    name = "tail"
+    head = rb"==> (.{1,200}) <==$"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._file = b""
+
+    def peel(self, item: Item) -> Sequence[Item]:
+        if m := self._match(item.payload):
+            self._file = m[1]
+            return ()
+        return _named(item, self._file)
 
 
 class Srun(Head):
@@ -229,5 +246,5 @@ class Constant(Head):
         self._match = re.compile(re.escape(text)).match
 
 
-STRONG: tuple[type[Head], ...] = (KubectlPrefix, Cri, Syslog, Journald, LokiCli, KubectlTimestamps, Mpirun)
+STRONG: tuple[type[Head], ...] = (KubectlPrefix, Cri, Syslog, Journald, LokiCli, KubectlTimestamps, Mpirun, Tail)
 WEAK: tuple[type[Head], ...] = (Compose, Stern, Srun)

@@ -22,17 +22,20 @@ _PROCESSES = rb"((?:\((?:[^()\s]+ ){0,2}pid=\d+(?:, ip=[^()\s]+)?\) ?)*)"
 _STAMP = rb"(?:\d{4}-)?\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d+)?"
 _VLLM = rb"(DEBUG|INFO|WARNING|ERROR|CRITICAL) (" + _STAMP + rb") \[?([^\s\[\]:]+):\d+\](?: |(?=\r?$))"
 _UVICORN = rb"(DEBUG:    |INFO:     |WARNING:  |ERROR:    |CRITICAL: )"
-_GLUED = (
-    rb"(?:\([^()]*pid=\d+[^()]*\) ?)*(?:(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) "
-    + _STAMP
-    + rb" |\[\d{4}-\d\d-\d\d \d\d:)"
-)
+_BAR = rb"\d%[^\[\]]{0,300}\[\d[\d:]{0,12}<[^\[\]]{0,300}\]"  # tqdm: `99%|█████▉| 66/67 [00:33<00:00,  2.50it/s]`
+_LEVELS = {
+    word + tail: word.decode()
+    for word in (b"DEBUG", b"INFO", b"WARNING", b"ERROR", b"CRITICAL")
+    for tail in (b"", b": ", b":  ", b":    ", b":     ")
+}
 _UVICORN_FILES = frozenset(("on.py", "server.py", "h11_impl.py", "httptools_impl.py"))
 _LETTERS = {b"F": "CRITICAL", b"E": "ERROR", b"W": "WARNING", b"I": "INFO", b"V": "DEBUG", b"D": "DEBUG", b"T": "DEBUG"}
-_ENGINE_FIELDS = 4  # re's lastindex when the vLLM alternative took part
-_UVICORN_FIELDS = 5
 _REPEATED = rb" ?\[repeated (\d+)x across (?:the )?cluster\](?: \(Ray deduplicates logs[^\n]*)?$"
 _CACHED = 4096  # distinct process or file texts remembered; a hostile log has more
+
+
+_JOINED = 4096  # lines of one message
+_tuple = tuple.__new__  # a NamedTuple made without its Python-level constructor: half the time
 
 
 class Item(NamedTuple):
@@ -42,6 +45,13 @@ class Item(NamedTuple):
     payload: bytes
     source: str = ""
     label: str = ""  # of a rank, from srun or mpirun
+
+
+class Framed(NamedTuple):
+    """A record, with its complete prefix where it is an engine's: the mark of its continuation lines."""
+
+    record: Record
+    head: bytes = b""
 
 
 @lru_cache(maxsize=8)
@@ -57,7 +67,7 @@ def _compiled(pattern: bytes) -> re.Pattern[bytes]:
     return re.compile(pattern)
 
 
-_ANSI = rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[PX^_][^\x1b]*(?:\x1b\\)?|[ -/]*[0-~])?"
+_ANSI = rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)?|[PX^_][^\x1b\n]*(?:\x1b\\)?|[ -/]*[0-~])?"
 _SGLANG = (
     rb"\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?)((?: [A-Z_]+\d+)*)\] "
     rb"(?:(DEBUG:    |INFO:     |WARNING:  |ERROR:    |CRITICAL: )|"
@@ -94,26 +104,19 @@ class Framer:
         self.prefix = prefix
         self._match = _main(prefix).match
 
-    def probe(self, payload: bytes) -> bool:
-        """Whether a payload is an engine's record; counts nothing."""
-        framed, record = self.framed, self.frame(0, payload)[0]
-        self.framed = framed
-        self._tracebacks.close("", record.process)
-        return record.origin in ("engine", "uvicorn") and bool(record.engine or record.origin == "uvicorn")
-
     def records(self, items: Iterable[Item]) -> Iterator[Record]:
         """The records of a run of payloads. A record whose message goes on (CRLF) is kept until its last line."""
         frame, held = self.frame, self._held
         for n, raw, source, label in items:
             record, head = frame(n, raw, source, label)
             if held:
-                if head and head == self._head and source == held[0].source and held[-1].line + 1 >= n:
+                if head == self._head and source == held[0].source and held[-1].line + 1 >= n:
                     held.append(record)
-                    if raw[-1:] != b"\r":
+                    if raw[-1:] != b"\r" or len(held) >= _JOINED:
                         yield self._joined()
                     continue
                 yield self._joined()
-            if head and raw[-1:] == b"\r":
+            if raw[-1:] == b"\r" and head:
                 held.append(record)
                 self._head = head
             else:
@@ -132,18 +135,18 @@ class Framer:
         held.clear()
         return first
 
-    def frame(self, n: int, raw: bytes, source: str = "", label: str = "") -> tuple[Record, bytes]:
-        """One record, and its complete prefix where it is an engine's (the mark of its continuation lines)."""
+    def frame(self, n: int, raw: bytes, source: str = "", label: str = "") -> Framed:
+        """The record of one payload."""
         if b"\x1b" in raw:
             raw = _compiled(_ANSI).sub(b"", raw)
         m = self._match(raw)
         assert m is not None  # the last alternative is empty
-        kind, end = m.lastindex, m.end()
-        procs, level, time, file, uvicorn = m.groups()
-        process = self._process(procs)
+        printed, level, time, file, uvicorn = m.groups()
+        end = m.end()
+        process = self._processes.get(printed) or self._process(printed)
         if label:
             process = f"{label} > {process}" if process else label
-        if kind == _ENGINE_FIELDS:
+        if level is not None:
             self.framed += 1
             if self._tracebacks.open:
                 self._tracebacks.close(source, process)
@@ -152,22 +155,20 @@ class Framer:
             if b"[repeated " in text:
                 text, repeats = self._repeated(text)
             name = self._files.get(file) or self._file(file)
-            origin: Origin = "uvicorn" if len(time) > 18 and name in _UVICORN_FILES else "engine"
-            return (
-                Record(n, text, origin, level.decode(), name, process, source, time.decode(), repeats, "vllm"),
-                raw[:end],
-            )
+            origin = "uvicorn" if len(time) > 18 and name in _UVICORN_FILES else "engine"
+            fields = (n, text, origin, _LEVELS[level], name, process, source, time.decode(), repeats, "vllm")
+            return _tuple(Framed, (_tuple(Record, fields), raw[:end]))
         rest = raw[end:].rstrip(b"\r")
-        if kind == _UVICORN_FIELDS:
-            return Record(n, rest, "uvicorn", uvicorn.split(b":")[0].decode(), "", process, source), b""
-        return self._other(n, rest, source, process), b""
+        if uvicorn is not None:
+            return _tuple(Framed, (Record(n, rest, "uvicorn", _LEVELS[uvicorn], "", process, source), b""))
+        return Framed(self._other(n, rest, source, process))
 
     def _other(self, n: int, rest: bytes, source: str, process: str) -> Record:
         """A line that is neither vLLM's nor uvicorn's record."""
-        if b"\r" in rest or b"it/s" in rest or b"s/it" in rest or b"%|" in rest:
+        if b"\r" in rest or (b"%" in rest and b"<" in rest):
             shown = _shown(rest)
             if len(shown) < len(rest):
-                record, _ = self.frame(n, shown, source)
+                record = self.frame(n, shown, source).record
                 return record if record.process or not process else record._replace(process=process)
         if rest.startswith(b"[rank") and (m := _compiled(_RANK).match(rest)):
             process = f"{process} > {m[1].decode()}" if process else m[1].decode()
@@ -251,12 +252,18 @@ class Framer:
         return text[: len(text) - len(m[0])], min(int(m[1][:9]), 1 << 30)
 
 
+def is_record(payload: bytes, prefix: bytes = b"") -> bool:
+    """Whether a payload is a record as it stands: an engine's or uvicorn's."""
+    framer = Framer()
+    if prefix:
+        framer.learn(prefix)
+    record = framer.frame(0, payload).record
+    return record.origin == "uvicorn" or (record.origin == "engine" and bool(record.engine))
+
+
 def _shown(text: bytes) -> bytes:
     """What a terminal shows last of a line: after the last bare CR, or the record glued to a progress bar."""
     if b"\r" in text:
         text = next((part for part in reversed(text.split(b"\r")) if part.strip()), b"")
-    if b"it/s" in text or b"s/it" in text or b"%|" in text or b"toks/s" in text:
-        glued = [m.start() for m in _compiled(_GLUED).finditer(text)]
-        if glued:
-            return text[glued[-1] :]
-    return text
+    bars = [m.end() for m in _compiled(_BAR).finditer(text)] if b"%" in text else []
+    return text[bars[-1] :] if bars and text[bars[-1] :].strip() else text

@@ -1,7 +1,7 @@
 """Envelopes that are JSON: one object a line, or pretty-printed over many.
 
-docker's json-file, Fluent Bit and Vector with Kubernetes metadata, journalctl -o json, logcli -o jsonl, OTLP/JSON, Cloud
-Logging, CloudWatch, Kaggle, vLLM's own JSON formatter (0.32+).
+docker's json-file, Fluent Bit and Vector with Kubernetes metadata, journalctl -o json, logcli -o jsonl, OTLP/JSON,
+Cloud Logging, CloudWatch, Kaggle, vLLM's own JSON formatter (0.32+).
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class PrettyJson:
             return self._inside(item, m[2])
         if m := _PRETTY_NAME.match(line):
             self._names[m[1].removesuffix(b"_name")] = m[2].decode("utf-8", "replace")
-        elif line.rstrip() in (b"{", b"  {"):
+        elif line.rstrip() in (b"{", b"  {"):  # a new entry
             self._names.clear()
         self._list = line.strip() == b'"text": ['
         return ()
@@ -105,8 +105,8 @@ class PrettyJson:
         text = _loads(quoted)
         if not isinstance(text, str):
             return ()
-        names = [self._names[key] for key in (b"pod", b"container") if key in self._names]
-        item = item._replace(source="/".join((["pod"] if names else []) + names) or item.source)
+        if b"pod" in self._names:  # a container alone does not tell streams apart: some of its lines come without
+            item = item._replace(source="/".join(["pod", *self._names.values()]))
         return [item._replace(payload=_encoded(part)) for part in text.removesuffix("\n").split("\n")]
 
     def flush(self) -> Sequence[Item]:

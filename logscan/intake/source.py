@@ -11,6 +11,7 @@ from logscan.intake.wrapping import Wrapping
 from logscan.model import Record
 
 Line = bytes
+_CRLF_SAMPLE = 8  # a banner's rows end in CRLF too, six of them
 
 
 class Source:
@@ -21,6 +22,7 @@ class Source:
         self.lines = 0
         self._reader = Reader(path)
         self._splitter = Splitter()
+        self._crlf: bool | None = None  # every line ends in CRLF: a terminal's or Windows' doing, no continuation
         self._framer = Framer()
         self._wrapping = Wrapping(self._framer)
 
@@ -42,7 +44,8 @@ class Source:
     @property
     def envelopes(self) -> tuple[str, ...]:
         """What was peeled off the lines, outermost first."""
-        return tuple(self._wrapping.names + (["ray"] if self._framer.ray else []))
+        outer = ["crlf"] if self._crlf else []
+        return tuple(outer + self._wrapping.names + (["ray"] if self._framer.ray else []))
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -71,6 +74,10 @@ class Source:
     def _records(self, lines: list[Line]) -> Iterator[Record]:
         first = self.lines + 1
         self.lines += len(lines)
+        if self._crlf is None and len(lines) >= _CRLF_SAMPLE:
+            self._crlf = all(line[-1:] == b"\r" for line in lines)
+        if self._crlf:
+            lines = [line.removesuffix(b"\r") for line in lines]
         return self._framer.records(self._wrapping.unwrap(lines, first))
 
 

@@ -7,16 +7,17 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 from logscan.intake.envelopes import STRONG, WEAK, Constant, Envelope
-from logscan.intake.framing import Framer, Item
+from logscan.intake.framing import Framer, Item, is_record
 from logscan.intake.json_envelopes import JsonLines, PrettyJson
 
 _SAMPLE = 32  # lines that are looked at
 _RUN = 3  # lines of a kind that make an envelope in mid-stream
+_START = 8  # lines of a bare log among which a record is expected
 _DEPTH = 6  # envelopes within envelopes
 _WAIT = 4  # lines held back while they look like a weak envelope
 _GATE = re.compile(
     rb"(?:\[pod/|\d{4}-\d\d-\d\dT\d|[\[,]?\{|\[$|<\d{1,3}>|[A-Z][a-z]{2} (?:[A-Z][a-z]{2} )?[ \d]\d \d\d:|"
-    rb"[A-Z][a-z]{2} \d{4}-\d\d-|\[(?:[\w.-]+@)?\d+,\d+\]<std)"
+    rb"[A-Z][a-z]{2} \d{4}-\d\d-|\[(?:[\w.-]+@)?\d+,\d+\]<std|==> .{1,200} <==$)"
 )
 _HEAD = re.compile(
     rb"(?:\([^()]*pid=\d+[^()]*\) )*(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d \[?[^\s\[\]:]+:\d+\]"
@@ -97,6 +98,8 @@ class Wrapping:
         """Set the chain from sample lines; false, and nothing changed, where they are not wrapped."""
         start = not self._framer.framed
         sample = [line for line in lines if line.strip()]
+        if start and any(map(is_record, sample[:_START])):  # bare: spare the time that the patterns take to compile
+            return False
         chain: list[Envelope] = []
         while len(chain) < _DEPTH and sample:
             found = self._outermost(sample, start, deeper=bool(chain))
@@ -136,10 +139,8 @@ class Wrapping:
         fitting = [line for line in sample if envelope.sniff((line,))]
         if len(fitting) < _RUN or len(fitting) < 0.8 * len(sample):
             return False
-        if any(_HEAD.match(line) for line in sample):
-            return False
         inside = [item.payload for line in fitting for item in envelope.peel(Item(0, line)) or ()]
-        return len(fitting) >= 8 or any(self._framer.probe(payload) for payload in inside)
+        return len(fitting) >= 8 or any(map(is_record, inside))
 
 
 def _constant(sample: list[bytes]) -> bytes:
