@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 
+from logscan import versions
 from logscan.meaning import engine_of, facts_of
 from logscan.model import Boot, Census, Component, Event, Fact, Record, Status
 from logscan.packs.schema import Pack, Pattern
@@ -24,6 +25,7 @@ _RAY_ACTOR = re.compile(r"^(?!APIServer|ApiServer|EngineCore|Worker|VllmWorker|D
 _SELECTION = re.compile(
     rb"(?:Using|Selected|Selecting) [^\n]{0,120}?(?:[Kk]ernel|[Bb]ackend)\b|[Ff]alling back|not supported|[Dd]isabled\b"
 )
+_STREAM_PREFIX = ((0, 10, 1), (0, 31))  # releases in which every line of a process carries its prefix
 START = ("boot.start", "request.args", "boot.engine")
 EVENTS_PER_PATTERN = 200
 UNRECOGNISED = 50
@@ -47,6 +49,7 @@ class _Open:
     actor: str = ""
     server: bool = False
     drafting: bool = False
+    stream_prefix: bool = False
     status: Status = "incomplete"
     decided: int | None = None
     unrecognised: list[tuple[int, str]] = field(default_factory=list)
@@ -54,7 +57,9 @@ class _Open:
     @property
     def over(self) -> bool:
         """Whether a new start marker can no longer belong here."""
-        return self.status != "incomplete" or ("engine_ready" in self.marks and not self.server)
+        return (
+            self.status != "incomplete" or "exception" in self.marks or ("engine_ready" in self.marks and not self.server)
+        )
 
 
 class Boots:
@@ -68,9 +73,15 @@ class Boots:
         self._owner: dict[tuple[str, str], _Open] = {}
         self._pids: dict[str, frozenset[str]] = {"": frozenset()}
         self._before: dict[str, list[Record]] = {}
+        self._records = 0
+        self._levels: Counter[str] = Counter()
+        self._sources: set[str] = set()
 
     def feed(self, record: Record) -> bool:
         """Take one record. True when it changed a boot's status."""
+        self._records += record.repeats
+        self._levels[record.level] += record.repeats
+        self._sources.add(record.source)
         events = list(self._recogniser.events(record))
         pids = self._pids_of(record.process)
         boot = self._assign(record, events, pids)
@@ -86,13 +97,24 @@ class Boots:
         phase_any = boot.status != "incomplete"
         for event in events:
             pattern = self._recogniser.patterns[event.pattern]
-            if phase_any and pattern.phase != "any":
+            if (phase_any and pattern.phase != "any") or self._foreign_server(boot, record):
                 continue
             self._take(boot, event, pattern)
         if not events and not phase_any and record.origin == "engine" and len(boot.unrecognised) < UNRECOGNISED:
             if _SELECTION.search(record.text):
                 boot.unrecognised.append((record.line, record.text.decode("utf-8", "replace")[:500]))
         return boot.status != before
+
+    @staticmethod
+    def _foreign_server(boot: _Open, record: Record) -> bool:
+        """Whether a uvicorn line without a process prefix is another service's.
+
+        In 0.10.1–0.30 vLLM prefixes every line that its API server writes, uvicorn's too (`_add_prefix` patches
+        stdout); later only its own records.
+        """
+        if record.origin != "uvicorn" or record.process:
+            return False
+        return boot.stream_prefix
 
     def _pids_of(self, process: str) -> frozenset[str]:
         pids = self._pids.get(process)
@@ -111,8 +133,8 @@ class Boots:
         if start is not None:
             boot = self._started(record, start, boot, pids)
         if boot is None:
-            if not events:
-                return self._wait(record)
+            if all(record.origin == "uvicorn" or self._emits(e) == "boot.exception" for e in events):
+                return self._wait(record)  # any web service, any Python program
             boot = self._new(record, record.line)
         for p in pids:
             self._owner.setdefault((source, p), boot)
@@ -139,6 +161,9 @@ class Boots:
             boot = self._new(record, boot.own_last + 1 if not boot.foreign else record.line)
         boot.marks.setdefault(kind, record.line)
         boot.starter.setdefault(kind, pids)
+        if kind == "boot.engine" and pids and not boot.stream_prefix:
+            version = versions.parse(start.fields.get("version", ""))
+            boot.stream_prefix = version is not None and _STREAM_PREFIX[0] <= version.key[0] < _STREAM_PREFIX[1]
         boot.server = boot.server or kind == "boot.start" or bool(_SERVER.match(record.process))
         actor = _RAY_ACTOR.match(record.process)
         boot.actor = boot.actor or (actor[1] if actor else "")
@@ -190,6 +215,8 @@ class Boots:
             boot.status, boot.decided = "ready", line
         elif emits == "boot.failed" and boot.status == "incomplete":
             boot.status, boot.decided = "failed", line
+        elif emits == "boot.exception":
+            boot.marks["exception"] = line
         elif emits == "boot.died" and boot.status != "died":
             if boot.status == "ready" or ("engine_ready" in boot.marks and not boot.server):
                 boot.status, boot.decided = "died", line
@@ -198,11 +225,32 @@ class Boots:
 
     # ------------------------------------------------------------ results
 
+    def census(self) -> Census:
+        """What was seen of the whole stream, boots or none."""
+        last = list(self._current.values())
+        return Census(
+            self._records,
+            {k: n for k, n in sorted(self._levels.items()) if k},
+            "seen" if self._open and all(any(k in b.marks for k in START) for b in self._open[:1]) else "missing",
+            "seen" if last and all(self._status(b)[0] != "incomplete" for b in last) else "missing",
+            len(self._sources),
+        )
+
+    @staticmethod
+    def _status(boot: _Open) -> tuple[Status, int | None]:
+        """A boot's status as the log stands: without an API server the engine's own last start-up line is ready."""
+        if boot.status == "incomplete" and "engine_ready" in boot.marks and not boot.server:
+            return "ready", boot.marks["engine_ready"]
+        if boot.status == "incomplete" and "exception" in boot.marks:
+            return "failed", boot.marks["exception"]  # nothing came after it that makes it a caught one
+        return boot.status, boot.decided
+
     def snapshot(self) -> tuple[Boot, ...]:
         """The boots so far, in order of their first lines; a later call may tell more of the last of each source."""
         opened = sorted(self._open, key=lambda b: b.first)
         sources = len({b.source for b in opened})
-        return tuple(self._boot(i, b, sources) for i, b in enumerate(opened, 1))
+        boots = [self._boot(i, b, sources) for i, b in enumerate(opened, 1)]
+        return tuple(same_image(boots))
 
     def _boot(self, index: int, boot: _Open, sources: int) -> Boot:
         name = self._engine_name(boot)
@@ -213,9 +261,7 @@ class Boots:
         for event, component in own:
             facts += facts_of(event, self._recogniser.patterns[event.pattern], engine, component)
         facts.sort(key=lambda f: f.line)
-        status, decided = boot.status, boot.decided
-        if status == "incomplete" and "engine_ready" in boot.marks and not boot.server:
-            status, decided = "ready", boot.marks["engine_ready"]
+        status, decided = self._status(boot)
         census = Census(
             boot.records,
             dict(boot.levels),
@@ -259,14 +305,12 @@ class Boots:
         return (best[1], best[2]) if best else None
 
 
-def read_boots(
-    records: Iterable[Record], packs: Sequence[Pack], changed: Callable[[Boots], bool] | None = None
-) -> tuple[Boot, ...]:
-    """All boots of a stream. `changed` is called when a status changed; when it returns True, reading stops."""
-    boots = Boots(packs)
-    for record in records:
-        if boots.feed(record) and changed is not None and changed(boots):
-            break
-    return boots.snapshot()
-
-
+def same_image(boots: Sequence[Boot]) -> list[Boot]:
+    """Boots that died before they printed a version take that of another start of the same source: one image, one release."""
+    known = {b.source: b.engine for b in reversed(boots) if b.engine.version is not None}
+    return [
+        replace(b, engine=replace(known[b.source], authority="derived", line=None))
+        if b.engine.version is None and b.source in known and b.status == "failed"
+        else b
+        for b in boots
+    ]

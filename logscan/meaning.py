@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from logscan import reprs, versions
 from logscan.model import Component, Engine, Event, Fact, Record
@@ -88,7 +89,16 @@ def facts_of(event: Event, pattern: Pattern, engine: Engine, component: Componen
         event.record.level,
         event.fields,
     )
-    return [fact, *_exploded(fact, pattern, event.fields)]
+    return [fact, *_identity(fact, pattern), *_exploded(fact, pattern, event.fields)]
+
+
+def _identity(fact: Fact, pattern: Pattern) -> list[Fact]:
+    """The start markers state who speaks: version and model are facts of their own."""
+    if pattern.emits not in ("boot.start", "boot.engine"):
+        return []
+    return [
+        replace(fact, name=f"engine.{key}", value=fact.fields[key]) for key in ("version", "model") if key in fact.fields
+    ]
 
 
 def _exploded(fact: Fact, pattern: Pattern, fields: Mapping[str, str]) -> list[Fact]:
@@ -98,7 +108,10 @@ def _exploded(fact: Fact, pattern: Pattern, fields: Mapping[str, str]) -> list[F
     text = fields.get("config") or fields.get("args") or fact.text
     found = reprs.pairs(text, style)
     prefix = _PREFIX[pattern.parse]
-    return [
-        Fact(f"{prefix}.{key}", value, fact.line, "requested", fact.pattern, "", fact.component)
+    facts = [
+        Fact(f"{prefix}.{key}", value, fact.line, "requested", fact.pattern, f"{key}={value}"[:200], fact.component)
         for key, value in list(found.items())[:MAX_KEYS]
     ]
+    if "model" in found:
+        facts.append(replace(facts[0], name="engine.model", value=found["model"]))
+    return facts

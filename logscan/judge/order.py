@@ -164,6 +164,6 @@ def operand(row: Mapping[str, Any]) -> Operand:
         row.get("group_size"),
         (int(block[0]), int(block[1])) if block else None,
         row.get("symmetric", True),
-        row.get("dynamic", False),
+        None if row.get("dynamic") == "unnamed" else row.get("dynamic", False),
         row.get("scale_dtype"),
     )

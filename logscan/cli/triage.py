@@ -1,0 +1,117 @@
+"""`logscan triage`: from arguments to a report and an exit code."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from logscan import document
+from logscan.cli.output import wants_color, write
+from logscan.intake import open_source
+from logscan.model import SEVERITIES, InputError
+from logscan.triage import Desk, Given, Watch, cleaner, read_log
+
+FOUND, BAD_INPUT, NOTHING = 1, 2, 3
+
+
+def run(
+    *,
+    logs: Sequence[str],
+    ckpt: str | None,
+    gpu: str | None,
+    cuda: str | None,
+    engine: str | None,
+    env: Mapping[str, str],
+    format: str,
+    output: Path | None,
+    fail_on: str,
+    strict: bool,
+    boots: str,
+    until: str,
+    timeout: float | None,
+    select: Sequence[str],
+    ignore: Sequence[str],
+    packs: Sequence[str],
+    redact: bool,
+    quiet: bool,
+    verbose: bool,
+    color: str,
+) -> int:
+    """Write the report, and return the exit code. Raises InputError for bad input that leaves nothing to report."""
+    desk = Desk.of(Given(ckpt, gpu, cuda, engine, dict(env)), packs)
+    deadline = None if timeout is None else time.monotonic() + timeout
+    reports: list[document.LogReport] = []
+    unreadable = 0
+    for name in logs:
+        try:
+            reports.append(read_log(open_source(name), desk, Watch(until == "ready", deadline)))
+        except InputError as error:
+            if len(logs) == 1:
+                raise
+            unreadable += 1
+            _say(f"{error}")
+    doc = document.document(reports, desk.packs, desk.given.document(), boots, cleaner(redact))
+    _choose(doc, _codes(select), _codes(ignore), boots)
+    if not quiet:
+        _notes(reports)
+    write(_render(doc, format, boots, verbose, wants_color(color, output)), output)
+    return _exit_code(doc, fail_on, strict, unreadable)
+
+
+def _say(text: str) -> None:
+    print(f"logscan: {text}", file=sys.stderr)
+
+
+def _notes(reports: Sequence[document.LogReport]) -> None:
+    for report in reports:
+        for note in report.notes:
+            _say(f"{report.name}: {note}")
+        if not report.boots:
+            what = "is empty" if not report.bytes else "holds nothing that an engine pack knows"
+            _say(f"{report.name}: {what}; give the boot log of vLLM, TensorRT-LLM or SGLang, from its first line")
+
+
+def _codes(texts: Sequence[str]) -> tuple[str, ...]:
+    return tuple(code.strip().upper() for text in texts for code in text.split(",") if code.strip())
+
+
+def _choose(doc: dict[str, Any], select: tuple[str, ...], ignore: tuple[str, ...], boots: str) -> None:
+    """Keep the findings that were asked for; the verdicts stay as they are."""
+    if not select and not ignore:
+        return
+    for log in doc["logs"]:
+        for boot in log["boots"]:
+            boot["findings"] = [
+                f
+                for f in boot["findings"]
+                if (not select or f["code"].startswith(select)) and not (ignore and f["code"].startswith(ignore))
+            ]
+    found = {f["severity"] for boot in _counting(doc, boots) for f in boot["findings"] if f["waived"] is None}
+    doc["worst"] = next((s for s in reversed(SEVERITIES) if s in found), None)
+
+
+def _counting(doc: dict[str, Any], boots: str) -> list[dict[str, Any]]:
+    if boots == "all":
+        return [b for log in doc["logs"] for b in log["boots"]]
+    return [b for log in doc["logs"] for b in {b["source"]: b for b in log["boots"]}.values()]
+
+
+def _render(doc: dict[str, Any], format: str, boots: str, verbose: bool, color: bool) -> str:
+    from logscan.report import render
+
+    return render(doc, format, boots=boots, verbose=verbose, color=color)
+
+
+def _exit_code(doc: dict[str, Any], fail_on: str, strict: bool, unreadable: int) -> int:
+    """2 > 1 > 3, as the contract says: nothing recognised is always 3."""
+    if unreadable:
+        return BAD_INPUT
+    worst = doc["worst"]
+    if worst is not None and fail_on != "never" and SEVERITIES.index(worst) >= SEVERITIES.index(fail_on):
+        return FOUND
+    if doc["verdict"] is None or (strict and doc["verdict"] == "unproven"):
+        return NOTHING
+    return 0

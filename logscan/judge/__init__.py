@@ -1,0 +1,77 @@
+"""A boot meets its order: rows with verdicts, and findings. Pure: the same boot may be judged again when it has grown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from logscan.judge.evidence import gather
+from logscan.judge.findings import findings
+from logscan.judge.knowledge import Knowledge
+from logscan.judge.order import Ask, asks, is_set
+from logscan.judge.requests import rows as request_rows
+from logscan.judge.rows import Bench, gemm_row
+from logscan.judge.stores import attention_row, kv_row
+from logscan.model import VERDICTS_WORST_FIRST, Boot, Finding, Machine, Promise, Row, Verdict
+
+__all__ = ["Judgement", "judge", "predict", "worst_verdict"]
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    rows: tuple[Row, ...]
+    findings: tuple[Finding, ...]
+    verdict: Verdict
+
+
+def judge(boot: Boot, promise: Promise | None, machine: Machine, tables: Knowledge) -> Judgement:
+    """Verdicts of one boot. `promise` None: no checkpoint was given and the log states none."""
+    flags = flags_of(boot)
+    resolved = next((f.value for f in boot.facts if f.name == "config.quantization"), None)
+    experts = any(f.name.startswith("moe.") and f.component == "target" for f in boot.facts)
+    bench = Bench(machine, tables, boot.engine.releases, boot)
+    rows_asked = asks(promise, flags, boot.engine.releases, request_rows(), resolved=resolved, experts=experts)
+    rows = tuple(_row(ask, rows_asked, bench, promise) for ask in rows_asked)
+    return Judgement(rows, findings(boot, rows, promise), worst_verdict(rows))
+
+
+def predict(
+    promise: Promise | None, flags: Mapping[str, str], machine: Machine, releases: tuple[str, ...], tables: Knowledge
+) -> tuple[Row, ...]:
+    """The rows that an order will get, before anything ran: every one of them derived."""
+    bench = Bench(machine, tables, releases)
+    rows_asked = asks(promise, flags, releases, request_rows())
+    return tuple(_row(ask, rows_asked, bench, promise) for ask in rows_asked)
+
+
+def _row(ask: Ask, rows_asked: tuple[Ask, ...], bench: Bench, promise: Promise | None) -> Row:
+    from logscan.judge.causes import explain
+
+    boot = bench.boot
+    if boot is None:
+        from logscan.judge.evidence import Seen
+
+        seen = Seen()
+    else:
+        seen = gather(ask, rows_asked, boot, promise, bench.machine, bench.tables)
+    if ask.path == "attention":
+        return attention_row(ask, seen, bench)
+    if ask.path == "kv_cache":
+        return explain(kv_row(ask, seen, bench, boot.facts if boot else ()), ask, bench)
+    return explain(gemm_row(ask, seen, bench), ask, bench)
+
+
+def flags_of(boot: Boot) -> dict[str, str]:
+    """The engine arguments that the boot shows, by underscore name; a later line wins over an earlier one."""
+    flags = {f.name[8:]: f.value for f in boot.facts if f.name.startswith("request.") and f.name != "request.args"}
+    for key in ("enable_lora", "tensor_parallel_size", "enable_expert_parallel", "data_parallel_size"):
+        shown = next((f.value for f in boot.facts if f.name == f"config.{key}"), None)
+        if shown is not None:
+            flags.setdefault(key, shown)
+    return {k: v for k, v in flags.items() if is_set(v) or k == "quantization"}
+
+
+def worst_verdict(rows: tuple[Row, ...]) -> Verdict:
+    """The verdict of a boot: that of its worst target row."""
+    verdicts = [r.verdict for r in rows if r.component == "target"]
+    return min(verdicts, key=VERDICTS_WORST_FIRST.index, default="no-promise")

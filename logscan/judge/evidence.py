@@ -1,0 +1,106 @@
+"""Which of a boot's lines speak for a row, and which of those can be believed.
+
+A line speaks for a row when it is about the row's path, names no other number format than the row's, and its layer class
+can belong to the row's group. A line that is printed and not true (a distrust row) contradicts; it never supports.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from logscan.checkpoint.attribution import groups_for
+from logscan.judge.derive import distrusted, format_of
+from logscan.judge.knowledge import Knowledge
+from logscan.judge.order import Ask
+from logscan.model import Boot, Evidence, Fact, Machine, Promise
+
+_FORMAT = re.compile(r"nvfp4|mxfp4|mxfp6|mxfp8|fp8|fp4|int8|int4", re.I)
+_SELECTED = {"linear": "linear.kernel", "moe": "moe.backend", "attention": "attention.backend"}
+_WEIGHT_ONLY = ("linear.weight_only", "moe.weight_only")
+CONTEXT = frozenset({"config.quantization", "linear.method", "linear.scheme", "quant.method"})
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The lines of one row, sorted by what they are worth."""
+
+    selected: tuple[Fact, ...] = ()  # trusted, and of this row
+    shared: tuple[Fact, ...] = ()  # trusted, and of one of several rows
+    weight_only: tuple[Fact, ...] = ()  # say that a kernel left the activations alone
+    doubted: tuple[tuple[Fact, str], ...] = ()  # with the distrust row
+    undecided: tuple[tuple[Fact, str], ...] = ()  # whether they can be believed hangs on the hardware
+    refused: tuple[Fact, ...] = ()
+
+    @property
+    def lines(self) -> tuple[Fact, ...]:
+        return self.selected + self.shared + self.weight_only
+
+
+def gather(ask: Ask, asks: Sequence[Ask], boot: Boot, promise: Promise | None, machine: Machine, tables: Knowledge) -> Seen:
+    """The lines of `boot` that speak for the row `ask`; `asks` are all rows of the boot."""
+    selected: list[Fact] = []
+    shared: list[Fact] = []
+    weight_only: list[Fact] = []
+    doubted: list[tuple[Fact, str]] = []
+    undecided: list[tuple[Fact, str]] = []
+    for fact in boot.facts:
+        if fact.component != "target" or not _on_path(fact, ask.path) or not _format_fits(fact, ask):
+            continue
+        if fact.name in _WEIGHT_ONLY:
+            weight_only.append(fact)
+        elif fact.name == _SELECTED.get(ask.path):
+            groups = _groups(fact, ask, promise)
+            if ask.group not in groups:
+                continue
+            doubt = _doubt(fact, ask, boot, machine, tables)
+            if doubt is None:
+                (shared if len(groups) > 1 else selected).append(fact)
+            elif doubt[1]:
+                doubted.append((fact, doubt[0]))
+            else:
+                undecided.append((fact, doubt[0]))
+    refused = tuple(f for f in boot.facts if f.name == f"{'kv' if ask.path == 'kv_cache' else ask.path}.refused")
+    return Seen(tuple(selected), tuple(shared), tuple(weight_only), tuple(doubted), tuple(undecided), refused)
+
+
+def _on_path(fact: Fact, path: str) -> bool:
+    if fact.path is not None:
+        return fact.path == path
+    return fact.name in _WEIGHT_ONLY or fact.name.startswith(path + ".")
+
+
+def formats_named(text: str) -> frozenset[str]:
+    """The number formats that a line names: `FP4` stands for NVFP4 and MXFP4 alike."""
+    found = {m.lower() for m in _FORMAT.findall(text)}
+    return frozenset(found | ({"nvfp4", "mxfp4"} if "fp4" in found else set()))
+
+
+def _format_fits(fact: Fact, ask: Ask) -> bool:
+    numeric = ask.order.numeric
+    if numeric is None or numeric.weights is None or ask.path not in ("linear", "moe"):
+        return True
+    kernel = " ".join((fact.fields.get("kernel", ""), fact.fields.get("layer", ""), fact.fields.get("format", "")))
+    named = formats_named(fact.text if fact.name in _WEIGHT_ONLY else kernel)
+    return not named or format_of(numeric.weights) in named
+
+
+def _groups(fact: Fact, ask: Ask, promise: Promise | None) -> tuple[str, ...]:
+    """The groups that a selection line can be about; all of the path's where its layer does not tell."""
+    if promise is None or not ask.mixed:
+        return (ask.group,)
+    layer = fact.fields.get("layer") or ""
+    names = tuple(g.name for g in groups_for(promise, layer, ask.path)) if layer else ()
+    return names or tuple(g.name for g in promise.groups)
+
+
+def _doubt(fact: Fact, ask: Ask, boot: Boot, machine: Machine, tables: Knowledge) -> tuple[str, bool] | None:
+    """The distrust row that applies (True), or may apply (False: the hardware is unknown)."""
+    found = distrusted(fact.pattern, fact.fields, ask.order, machine, boot.engine.releases, tables)
+    return None if found is None else (found.id, found.certain)
+
+
+def cite(fact: Fact, role: str = "supports", distrusted_by: str | None = None) -> Evidence:
+    """A fact as evidence."""
+    return Evidence(fact.line, role, fact.means, fact.pattern, fact.text, distrusted_by)  # type: ignore[arg-type]

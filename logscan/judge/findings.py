@@ -1,0 +1,136 @@
+"""Rows and facts → findings, under their permanent codes. Texts come from the catalogue."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+
+from logscan import catalogue
+from logscan.judge.evidence import cite
+from logscan.model import Boot, Evidence, Fact, Finding, Promise, Row
+
+_DIED_OR_FAILED = {"failed": "LS501", "died": "LS506"}
+EVIDENCE = 5  # lines quoted in a finding
+
+
+def findings(boot: Boot, rows: Sequence[Row], promise: Promise | None) -> tuple[Finding, ...]:
+    """Everything worth telling of a boot, worst first."""
+    found = [f for row in rows for f in _of_row(row)]
+    found += _of_boot(boot)
+    found += _of_features(boot)
+    found += _of_promise(promise)
+    return tuple(sorted(found, key=lambda f: (-catalogue.SEVERITIES.index(f.severity), f.code)))
+
+
+def _of_row(row: Row) -> Iterable[Finding]:
+    if row.verdict == "not-served":
+        rule = catalogue.rule_for(row.path)
+        yield _finding(rule, row, None, f"{_name(row)} was not served: {row.refusal or 'the engine refused it'}")
+    for kind in row.kinds if row.verdict != "unproven" or "uncalibrated" in row.kinds else ():
+        rule = catalogue.rule_for(row.path, kind)
+        yield _finding(rule, row, kind, _message(row, kind))
+    if row.disagreement:
+        rule = catalogue.rules()["LS903"]
+        yield _finding(rule, row, None, f"{_name(row)}: {row.disagreement}")
+
+
+def _finding(rule: catalogue.Rule, row: Row, kind: str | None, message: str) -> Finding:
+    severity = rule.severity
+    if kind is not None:
+        severity = catalogue.kinds()[kind].severity_for(row.path, against=row.against, cause=row.cause)
+    evidence = tuple(e for e in row.evidence if e.role != "context")[:EVIDENCE]
+    fix = rule.fix_for(row.cause)
+    return Finding(
+        rule.code,
+        rule.slug,
+        severity,
+        message,
+        f"{fix} {row.remedy}" if row.remedy and kind is not None else fix,
+        row.path,
+        kind,
+        row.cause,
+        rule.consequence,
+        row.visibility,
+        row.authority,
+        evidence,
+        fingerprint(rule.code, row.path, row.group, row.component, row.promised, row.ran),
+        group=row.group,
+    )
+
+
+def fingerprint(code: str, path: str | None, *parts: str | None) -> str:
+    """A stable identity of a finding: no line numbers, pods or file paths go in."""
+    text = "\0".join(p or "" for p in (code, path, *parts))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _name(row: Row) -> str:
+    return f"{row.path} ({row.group})" if row.group else row.path
+
+
+def _message(row: Row, kind: str) -> str:
+    wanted = row.default if row.against == "default" else row.requested if row.against == "request" else row.promised
+    verb = {"request": "was asked for", "default": "is this release's default"}.get(row.against or "", "was promised")
+    if kind == "uncalibrated":
+        return f"{_name(row)}: scale 1.0 is in use for {row.ran or 'a quantized cache'}"
+    if kind == "storage-only":
+        return f"{_name(row)}: stored as {row.ran or 'a quantized type'}, attention computes in 16-bit"
+    return f"{_name(row)}: {wanted} {verb}, {row.ran or 'another path'} ran ({kind})"
+
+
+def _plain(code: str, message: str, facts: Sequence[Fact], severity: str | None = None) -> Finding:
+    rule = catalogue.rules()[code]
+    return Finding(
+        rule.code,
+        rule.slug,
+        severity or rule.severity,  # type: ignore[arg-type]
+        message,
+        rule.fix_for(None),
+        consequence=rule.consequence,
+        visibility="warned" if facts else None,
+        authority="logged" if facts else None,
+        evidence=tuple(cite(f) for f in facts[:EVIDENCE]),
+        fingerprint=fingerprint(code, None, message),
+    )
+
+
+def _of_boot(boot: Boot) -> Iterable[Finding]:
+    if boot.status in _DIED_OR_FAILED:
+        names = ("boot.failed", "boot.died", "boot.refused")
+        facts = [f for f in boot.facts if f.name in names or f.name.endswith(".refused")]
+        words = {"failed": "the engine did not get ready", "died": "the engine died after it had been ready"}
+        cause = next((f.text for f in facts if f.name == "boot.refused"), facts[0].text if facts else "")
+        yield _plain(_DIED_OR_FAILED[boot.status], f"{words[boot.status]}{': ' + cause if cause else ''}", facts)
+    if boot.engine.kind == "unknown" and boot.engine.name is not None:
+        span = f", read as {boot.engine.range}" if boot.engine.range else ""
+        yield _plain("LS901", f"the release of {boot.engine.name} is not known{span}", ())
+    if boot.unrecognised:
+        line, text = boot.unrecognised[0]
+        evidence = (Evidence(line, "context", "available", "", text),)
+        yield _replace(_plain("LS902", f"{len(boot.unrecognised)} lines look like a selection and no pattern owns them", ()), evidence)
+
+
+def _replace(finding: Finding, evidence: tuple[Evidence, ...]) -> Finding:
+    from dataclasses import replace
+
+    return replace(finding, evidence=evidence)
+
+
+def _of_features(boot: Boot) -> Iterable[Finding]:
+    fallback = [f for f in boot.facts if f.name == "boot.fallback"]
+    if fallback:
+        yield _plain("LS603", fallback[0].text, fallback)
+    seen: set[str] = set()
+    for fact in boot.facts:
+        if fact.name.startswith("feature.") and fact.means == "warned" and fact.pattern not in seen:
+            seen.add(fact.pattern)
+            asked = any(f.name == f"request.{fact.name[8:]}" for f in boot.facts)
+            yield _plain("LS601" if asked else "LS602", fact.text, [fact])
+
+
+def _of_promise(promise: Promise | None) -> Iterable[Finding]:
+    for note in promise.notes if promise is not None else ():
+        if note.code == "N_SIDECAR_DISAGREES":
+            yield _plain("LS702", note.message, ())
+        elif note.code in ("N_TARGET_CLASH", "N_CONTRADICTED"):
+            yield _plain("LS703", note.message, ())

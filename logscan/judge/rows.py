@@ -1,0 +1,356 @@
+"""One GEMM row (linear or experts): outcomes × evidence → verdict.
+
+The derivation gives every outcome that cannot be excluded. Trusted lines filter that set, the absence of a line filters it
+where such a line would have been seen, and a trusted line that names a kernel decides what ran whatever was derived. If all
+that remains agrees on the verdict, it is decided; if not, the unknowns that split it are the reasons.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from logscan import labels
+from logscan.judge import compare
+from logscan.judge.derive import default_numeric, derive, ran_with
+from logscan.judge.evidence import Seen, cite
+from logscan.judge.knowledge import Knowledge
+from logscan.judge.order import Ask
+from logscan.model import (
+    VERDICTS_WORST_FIRST,
+    Boot,
+    Evidence,
+    Kernel,
+    Machine,
+    NumericPath,
+    Outcome,
+    Row,
+    Verdict,
+)
+
+_NEVER_MOVES = frozenset({"rescaled", "storage-only", "untuned"})
+_CENSUS_LEVEL = {"INFO": ("INFO",), "WARNING": ("INFO", "WARNING"), "ERROR": ("INFO", "WARNING", "ERROR")}
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One way the row may have gone: an outcome measured against the yardstick."""
+
+    verdict: Verdict
+    kinds: tuple[str, ...]
+    numeric: NumericPath | None
+    compute: str
+    outcome: Outcome
+    against: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """What a row is judged with. `boot` is None for a prediction: nothing was printed, everything may still happen."""
+
+    machine: Machine
+    tables: Knowledge
+    releases: tuple[str, ...]
+    boot: Boot | None = None
+
+    @property
+    def ready(self) -> bool:
+        return self.boot is None or self.boot.status in ("ready", "died")
+
+
+def gemm_row(ask: Ask, seen: Seen, bench: Bench) -> Row:
+    """The row of a dense-linear or experts group."""
+    default = default_numeric(ask.order, bench.machine, bench.releases, bench.tables) if ask.wanted else None
+    outcomes = derive(ask.order, bench.machine, bench.releases, bench.tables) if ask.order.method else ()
+    readings = [_measure(ask, o, default) for o in outcomes]
+    expected = readings
+    if bench.boot is not None:
+        readings = _still_possible(readings, seen, bench)
+    named = _named(ask, seen, bench, default)
+    evidence = tuple(cite(f) for f in seen.lines) + tuple(cite(f, "contradicts", why) for f, why in seen.doubted)
+    base = Row(
+        ask.path,
+        ask.group,
+        "unproven",
+        requested=_label(ask.requested),
+        promised=_label(ask.promised),
+        default=_label(default) if ask.against and _default_names_more(ask.wanted, default) else None,
+        against=ask.against,  # type: ignore[arg-type]
+        evidence=evidence,
+    )
+    decided = _decide(base, ask, seen, bench, named, readings)
+    return _with_disagreement(decided, named, expected, outcomes)
+
+
+def _label(numeric: NumericPath | None) -> str | None:
+    return labels.path_label(numeric) if numeric is not None else None
+
+
+def _default_names_more(wanted: NumericPath | None, default: NumericPath | None) -> bool:
+    return default is not None and wanted is not None and default != wanted
+
+
+# ---------------------------------------------------------------- readings
+
+
+def _measure(ask: Ask, outcome: Outcome, default: NumericPath | None) -> Reading:
+    """An outcome against the strongest statement that names each axis: request or promise, then the engine's default."""
+    if outcome.refusal is not None and not outcome.crashes:
+        return Reading("not-served", (), None, outcome.compute, outcome, ask.against)
+    if outcome.crashes:
+        return Reading("not-served", (), outcome.numeric, outcome.compute, outcome, ask.against)
+    if ask.wanted is None or outcome.numeric is None:
+        return Reading("no-promise", (), outcome.numeric, outcome.compute, outcome, None)
+    found = compare.kinds(ask.wanted, outcome.numeric, outcome.compute)
+    against = ask.against
+    if not found and default is not None:
+        found = tuple(k for k in compare.kinds(default, outcome.numeric, outcome.compute) if k == "coarser-scales")
+        against = "default" if found else against
+    moving = [k for k in found if k not in _NEVER_MOVES]
+    return Reading("downgraded" if moving else "kept", found, outcome.numeric, outcome.compute, outcome, against)
+
+
+def _named(ask: Ask, seen: Seen, bench: Bench, default: NumericPath | None) -> list[tuple[Reading, str]]:
+    """Readings of the kernels that trusted lines name, each with the kernel's name."""
+    out: list[tuple[Reading, str]] = []
+    for fact in seen.selected or seen.shared:
+        name = fact.fields.get("kernel") or fact.fields.get("backend") or fact.value
+        ran = ran_with(name, ask.order, bench.machine, bench.releases, bench.tables)
+        if ran is not None and name not in {n for _, n in out}:
+            outcome = Outcome(ask.path, name, ran[0], ran[1])
+            out.append((_measure(ask, outcome, default), name))
+    numeric = ask.order.numeric
+    if not out and seen.weight_only and numeric is not None and not seen.doubted:
+        outcome = Outcome(ask.path, None, NumericPath(numeric.weights, None, "none"), "weight-only")
+        out.append((_measure(ask, outcome, default), ""))
+    return out
+
+
+def _still_possible(readings: Sequence[Reading], seen: Seen, bench: Bench) -> list[Reading]:
+    """The readings that the boot's lines, and the lines it does not have, leave open."""
+    left = list(readings)
+    if bench.ready:
+        left = [r for r in left if r.outcome.refusal is None or r.outcome.crashes] or left
+    names = {f.fields.get("kernel") or f.fields.get("backend") or f.value for f in seen.selected}
+    left = [r for r in left if r.outcome.kernel in names] or left if names else left
+    said = {f.pattern for f in seen.lines}
+    announced = {f.pattern for f in seen.weight_only}
+    if announced:
+        left = [r for r in left if announced & {p.pattern for p in r.outcome.prints}] or left
+    return [r for r in left if not _would_show(r.outcome, said | {f.pattern for f, _ in seen.doubted}, bench)] or left
+
+
+def _would_show(outcome: Outcome, said: Iterable[str], bench: Bench) -> bool:
+    """Whether the outcome prints a line that this boot would have shown, and does not."""
+    boot = bench.boot
+    if boot is None or boot.census.head != "seen" or boot.status == "incomplete":
+        return False
+    said = set(said) | {f.pattern for f in boot.facts}
+    return any(
+        p.pattern is not None
+        and p.pattern not in said
+        and any(boot.census.levels.get(level) for level in _CENSUS_LEVEL.get(p.level, ()))
+        for p in outcome.prints
+    )
+
+
+# ---------------------------------------------------------------- the decision
+
+
+def _decide(
+    base: Row, ask: Ask, seen: Seen, bench: Bench, named: Sequence[tuple[Reading, str]], readings: Sequence[Reading]
+) -> Row:
+    if seen.refused and not bench.ready:
+        fact = seen.refused[0]
+        evidence = tuple(cite(f) for f in seen.refused[:3]) + base.evidence
+        return replace(base, verdict="not-served", refusal=fact.text, evidence=evidence, authority="logged",
+                       visibility="warned", kernels=_kernels(named, readings))  # fmt: skip
+    if named:
+        if ask.wanted is None:
+            return _without_yardstick(base, ask, named, readings, bench)
+        return _from_lines(base, ask, seen, bench, named, readings)
+    if ask.wanted is None:
+        return _without_yardstick(base, ask, named, readings, bench)
+    return _from_derivation(base, ask, seen, bench, readings)
+
+
+def _without_yardstick(
+    base: Row, ask: Ask, named: Sequence[tuple[Reading, str]], readings: Sequence[Reading], bench: Bench
+) -> Row:
+    kernels = _kernels(named, readings if len(readings) == 1 else ())
+    if not ask.unknown:
+        return replace(base, verdict="no-promise", kernels=kernels, authority="logged" if named else None,
+                       ran=_label(named[0][0].numeric) if named and named[0][0].numeric else None)  # fmt: skip
+    reasons = ["no-checkpoint"]
+    if bench.boot is not None and not bench.ready:
+        reasons.append("boot-failed" if bench.boot.status == "failed" else "tail-missing")
+    return replace(base, verdict="unproven", reasons=tuple(reasons), kernels=kernels)
+
+
+def _from_lines(
+    base: Row, ask: Ask, seen: Seen, bench: Bench, named: Sequence[tuple[Reading, str]], readings: Sequence[Reading]
+) -> Row:
+    """Trusted lines say what ran. Several kernels: the worst of them, and the extent says so."""
+    verdicts = {r.verdict for r, _ in named}
+    worst = min(named, key=lambda n: VERDICTS_WORST_FIRST.index(n[0].verdict))[0]
+    if seen.shared and not seen.selected and len(verdicts) > 1:
+        return replace(base, verdict="unproven", reasons=("not-attributable",), kernels=_kernels(named, ()))
+    same = [r for r in readings if r.verdict == worst.verdict]
+    lines = seen.selected or seen.shared or seen.weight_only
+    row = replace(
+        base,
+        verdict=worst.verdict,
+        kinds=worst.kinds,
+        ran=_label(worst.numeric),
+        against=worst.against,
+        authority="logged",
+        kernels=_kernels(named, same),
+        extent=None if worst.verdict != "downgraded" else "some" if len(verdicts) > 1 else "unknown",
+        visibility=visible(worst.verdict, [f.level for f in lines + seen.weight_only]),
+        caveats=("rank-limited",),
+        because=same[0].outcome.because if same else (),
+    )
+    if worst.outcome.crashes or worst.verdict == "not-served":
+        return replace(row, verdict="unproven", reasons=("line-untrusted",), extent=None, visibility=None)
+    crashing = [r for r in readings if r.outcome.crashes and r.outcome.kernel in {n for _, n in named}]
+    if crashing and bench.boot is not None:
+        return replace(row, verdict="unproven", kinds=(), reasons=("line-untrusted",), refusal=crashing[0].outcome.refusal,
+                       extent=None, visibility=None)  # fmt: skip
+    return _needs_ready(row, bench)
+
+
+def _from_derivation(base: Row, ask: Ask, seen: Seen, bench: Bench, readings: Sequence[Reading]) -> Row:
+    if not readings:
+        return replace(base, reasons=_why_nothing(ask, seen, bench))
+    kernels = _kernels((), readings)
+    verdicts = {r.verdict for r in readings}
+    caveats = _caveats(readings, bench)
+    if len(verdicts) > 1 or (seen.undecided and len({r.kinds for r in readings}) > 1):
+        reasons = _splitting(readings, bench) or ("unknown-kernel",)
+        return replace(base, reasons=reasons, kernels=kernels, caveats=caveats)
+    first = readings[0]
+    if first.verdict == "not-served":
+        if bench.boot is not None and bench.boot.status in ("ready", "died"):
+            return replace(base, reasons=("line-untrusted",), kernels=kernels, caveats=caveats, refusal=first.outcome.refusal)
+        if bench.boot is not None:
+            return replace(base, reasons=("boot-failed",) if bench.boot.status == "failed" else ("tail-missing",),
+                           kernels=kernels, caveats=caveats, refusal=first.outcome.refusal)  # fmt: skip
+        return replace(base, verdict="not-served", refusal=first.outcome.refusal, kernels=kernels, authority="derived",
+                       visibility="warned", layer=first.outcome.layer, caveats=caveats, because=first.outcome.because)  # fmt: skip
+    kinds = tuple(k for k in first.kinds if all(k in r.kinds for r in readings)) or first.kinds
+    numerics = {_label(r.numeric) for r in readings}
+    levels = [p.level for r in readings for p in r.outcome.prints if p.pattern in {f.pattern for f in seen.lines}]
+    row = replace(
+        base,
+        verdict=first.verdict,
+        kinds=kinds,
+        ran=numerics.pop() if len(numerics) == 1 else _label(first.numeric),
+        against=first.against,
+        authority="derived",
+        kernels=kernels,
+        layer=first.outcome.layer,
+        prints=first.outcome.prints if len({r.outcome.prints for r in readings}) == 1 else (),
+        extent="all" if first.verdict == "downgraded" else None,
+        visibility=visible(first.verdict, levels if bench.boot is not None else [p.level for p in first.outcome.prints]),
+        caveats=caveats,
+        because=first.outcome.because,
+    )
+    if bench.boot is not None and not bench.ready and not seen.lines:
+        return replace(row, verdict="unproven", kinds=(), extent=None, visibility=None, reasons=_not_ready(bench))
+    return _needs_ready(row, bench)
+
+
+def _needs_ready(row: Row, bench: Bench) -> Row:
+    """`Selected` is not `ran`: kept needs a boot that got ready, a downgrade does not."""
+    if row.verdict == "kept" and not bench.ready:
+        return replace(row, verdict="unproven", reasons=_not_ready(bench))
+    return row
+
+
+def _not_ready(bench: Bench) -> tuple[str, ...]:
+    return ("boot-failed",) if bench.boot is not None and bench.boot.status == "failed" else ("tail-missing",)
+
+
+# ---------------------------------------------------------------- words
+
+
+def visible(verdict: Verdict, levels: Sequence[str]) -> str | None:  # type: ignore[return]
+    """How visible a deviation was: warned, noted (an INFO line names what ran), silent; None without a deviation."""
+    if verdict != "downgraded":
+        return None
+    if any(level in ("WARNING", "ERROR", "CRITICAL") for level in levels):
+        return "warned"
+    return "noted" if any(levels) else "silent"
+
+
+def _kernels(named: Sequence[tuple[Reading, str]], readings: Sequence[Reading]) -> tuple[Kernel, ...]:
+    logged = [Kernel(name, "logged") for _, name in named if name]
+    if logged:
+        return tuple(logged)
+    return tuple(Kernel(name, "derived") for name in dict.fromkeys(r.outcome.kernel for r in readings) if name)
+
+
+def _caveats(readings: Sequence[Reading], bench: Bench) -> tuple[str, ...]:
+    out = []
+    if any(r.outcome.unset for r in readings) and bench.boot is not None:
+        out.append("env-assumed-unset")
+    if bench.boot is not None and bench.boot.engine.kind == "dev":
+        out.append("dev-version-bracketed")
+    return tuple(out)
+
+
+def _splitting(readings: Sequence[Reading], bench: Bench) -> tuple[str, ...]:
+    """The unknown atoms on which the verdicts hang, as reason codes, hardware first."""
+    reasons: list[str] = []
+    by_verdict: dict[str, list[Reading]] = {}
+    for r in readings:
+        by_verdict.setdefault(r.verdict, []).append(r)
+    for atom in dict.fromkeys(a for r in readings for a in r.outcome.assumed):
+        values = {v: {str(r.outcome.assumed.get(atom)) for r in rs} for v, rs in by_verdict.items()}
+        if len({frozenset(v) for v in values.values()}) > 1:
+            reasons.append(bench.tables.reason(atom))
+    if not reasons and len({r.outcome.releases for r in readings}) > 1:
+        reasons.append("version-ambiguous")
+    order = ("no-gpu", "no-cuda", "no-package", "version-ambiguous")
+    return tuple(sorted(dict.fromkeys(reasons), key=lambda c: order.index(c) if c in order else len(order)))
+
+
+def _why_nothing(ask: Ask, seen: Seen, bench: Bench) -> tuple[str, ...]:
+    """Why neither lines nor tables say what ran."""
+    boot, reasons = bench.boot, []
+    if boot is not None:
+        if boot.engine.name is None:
+            reasons.append("unknown-engine")
+        if boot.census.head == "missing":
+            reasons.append("head-missing")
+        if not boot.census.levels.get("INFO"):
+            reasons.append("log-level")
+        if boot.status == "failed":
+            reasons.append("boot-failed")
+        elif boot.status == "incomplete":
+            reasons.append("tail-missing")
+    if seen.lines:
+        reasons.append("unknown-kernel")
+    elif seen.undecided or seen.doubted:
+        reasons.append("line-untrusted")
+    if bench.machine.platform is None:
+        reasons.append("no-gpu")
+    if not bench.releases:
+        reasons.append("unknown-version")
+    return tuple(reasons) or ("not-printed-in-version",)
+
+
+def _with_disagreement(
+    row: Row, named: Sequence[tuple[Reading, str]], expected: Sequence[Reading], outcomes: Sequence[Outcome]
+) -> Row:
+    """Mark a row whose trusted line no derived outcome explains: the table or the deployment is not what we think."""
+    names = [n for _, n in named if n]
+    if not outcomes or not names or any(r.outcome.kernel in names for r in expected):
+        return row
+    derived = ", ".join(dict.fromkeys(r.outcome.kernel or r.outcome.refusal or "?" for r in expected))
+    return replace(row, disagreement=f"the log names {', '.join(names)}; {derived} was expected")
+
+
+def evidence_of(row: Row) -> tuple[Evidence, ...]:
+    """The evidence that carries the verdict, for findings."""
+    return tuple(e for e in row.evidence if e.role != "context")

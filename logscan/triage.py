@@ -1,0 +1,172 @@
+"""Triage: logs in, one document out. The library's main function, and what the command runs."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from logscan import document, hardware, versions
+from logscan.boots import Boots
+from logscan.intake import open_source
+from logscan.intake.source import Source
+from logscan.judge import judge
+from logscan.judge.knowledge import Knowledge, tables
+from logscan.model import Boot, InputError, Machine, Promise, Record
+from logscan.packs.load import load
+from logscan.packs.schema import Pack
+from logscan.recognise import Recogniser
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What the user says beside the log. It wins over what the log says, and a conflict is a finding."""
+
+    ckpt: str | None = None
+    gpu: str | None = None
+    cuda: str | None = None
+    engine: str | None = None
+    env: Mapping[str, str] = field(default_factory=dict)
+
+    def document(self) -> dict[str, Any]:
+        """As it stands under `given` in every document."""
+        return {"ckpt": self.ckpt, "gpu": self.gpu, "cuda": self.cuda, "engine": self.engine, "env": dict(self.env)}
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """Everything that one run needs and no log changes: packs, tables, the promise, the machine."""
+
+    packs: tuple[Pack, ...]
+    knowledge: Knowledge
+    given: Given
+    promise: Promise | None
+    machine: Machine
+    recogniser: Recogniser
+
+    @classmethod
+    def of(cls, given: Given, packs: Sequence[str | Path] = ()) -> Desk:
+        """Load packs and tables, read the checkpoint, resolve the hardware. Raises InputError for any of them."""
+        loaded = load([Path(p) for p in packs])
+        promise = None
+        if given.ckpt is not None:
+            from logscan.checkpoint import read_promise
+
+            promise = read_promise(given.ckpt)
+        machine = hardware.machine(given.gpu, given.cuda, given.env)
+        if given.engine is not None:
+            _engine_given(given.engine)
+        return cls(loaded, tables([Path(p) for p in packs]), given, promise, machine, Recogniser(loaded))
+
+    def judged(self, boots: Iterable[Boot]) -> tuple[document.Judged, ...]:
+        """The verdicts of boots. Pure: may be asked again when a boot has grown."""
+        out = []
+        for boot in boots:
+            boot = _engine_override(boot, self.given.engine, self.packs)
+            machine = hardware.observed(self.machine, boot)
+            out.append(document.Judged(boot, self.promise, machine, judge(boot, self.promise, machine, self.knowledge)))
+        return tuple(out)
+
+
+def triage(
+    *logs: str | os.PathLike[str],
+    ckpt: str | None = None,
+    gpu: str | None = None,
+    cuda: str | None = None,
+    engine: str | None = None,
+    env: Mapping[str, str] | None = None,
+    boots: str = "last",
+    packs: Sequence[str | Path] = (),
+    redact: bool = True,
+) -> dict[str, Any]:
+    """A verdict for each boot in `logs` (paths; `-` is stdin), as the document `logscan.triage/1`.
+
+    `ckpt`: a config.json, hf_quant_config.json, params.json or a directory. `gpu`: a name, `sm_89`, `gfx942`, `cpu`.
+    `cuda`: the toolkit the engine was built with. `boots`: which boots decide the top verdict, `last` or `all`.
+    Raises InputError for input that cannot be read; a log in which nothing is recognised has no boots.
+    """
+    desk = Desk.of(Given(ckpt, gpu, cuda, engine, dict(env or {})), packs)
+    reports = [read_log(open_source(os.fspath(log)), desk) for log in logs]
+    return document.document(reports, desk.packs, desk.given.document(), boots, cleaner(redact))
+
+
+def read_log(source: Source, desk: Desk, watch: Watch | None = None) -> document.LogReport:
+    """Read one log to its end (or as far as `watch` wants) and judge its boots."""
+    boots = Boots(desk.packs, desk.recogniser)
+    for record in source.records():
+        changed = boots.feed(record)
+        if watch is not None and watch.enough(record, changed, boots):
+            break
+    source.close()
+    return document.LogReport(
+        source.name,
+        source.bytes,
+        source.lines,
+        source.sha256,
+        source.envelopes,
+        boots.census(),
+        desk.judged(boots.snapshot()),
+        source.notes,
+    )
+
+
+@dataclass(slots=True)
+class Watch:
+    """When to stop reading a log that has no end: at ready, at a deadline."""
+
+    until_ready: bool = False
+    deadline: float | None = None
+    changed: Callable[[Boots], None] | None = None
+
+    def enough(self, record: Record, changed: bool, boots: Boots) -> bool:
+        """Whether what was read suffices."""
+        if changed and self.changed is not None:
+            self.changed(boots)
+        if changed and self.until_ready and boots.census().tail == "seen":
+            return True
+        return self.deadline is not None and record.line % 64 == 0 and time.monotonic() > self.deadline
+
+
+def cleaner(redact: bool) -> document.Text:
+    """What every text of a log goes through before it leaves: no control characters, and no secrets unless asked for."""
+    from logscan import redact as hygiene
+
+    return partial(_clean, hygiene.printable, hygiene.redact) if redact else hygiene.printable
+
+
+def _clean(printable: document.Text, mask: document.Text, text: str) -> str:
+    return mask(printable(text))
+
+
+def _engine_given(text: str) -> tuple[str, str | None]:
+    name, _, version = text.partition("==")
+    if name not in ("vllm", "trtllm", "sglang") or (version and versions.parse(version) is None):
+        raise InputError(f"--engine {text!r}: write vllm, trtllm or sglang, with a release: vllm==0.31.0")
+    return name, version or None
+
+
+def _engine_override(boot: Boot, given: str | None, packs: Sequence[Pack]) -> Boot:
+    """`--engine` overrides detection: the release that the user names, at its own or its neighbours' rows."""
+    if given is None:
+        return boot
+    from dataclasses import replace
+
+    name, text = _engine_given(given)
+    version = versions.parse(text) if text else None
+    pack = next((p for p in packs if p.engine == name), None)
+    if version is None or pack is None:
+        return replace(boot, engine=replace(boot.engine, name=name))
+    engine = replace(
+        boot.engine,
+        name=name,
+        version=text,
+        kind=versions.kind(version),
+        authority="given",
+        range=None,
+        releases=versions.around(version, pack.releases),
+    )
+    return replace(boot, engine=engine)
