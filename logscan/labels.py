@@ -32,7 +32,15 @@ _FORMATS = {
     "fp4_e2m1": "FP4",
     "codebook": "CB",
 }
-_MX = {"fp8_e4m3": "MXFP8", "fp8_e5m2": "MXFP8", "fp6_e2m3": "MXFP6", "fp6_e3m2": "MXFP6", "fp4_e2m1": "MXFP4"}
+_MX = {
+    "fp8_e4m3": "MXFP8",
+    "fp8_e5m2": "MXFP8",
+    "fp6_e2m3": "MXFP6",
+    "fp6_e3m2": "MXFP6",
+    "fp4_e2m1": "MXFP4",
+    "int8": "MXINT8",
+    "int4": "MXINT4",
+}
 _DYNAMIC = {True: "dynamic", False: "static", "local": "local", None: "unspecified"}
 _STRATEGIES = {
     "tensor": "per-tensor",

@@ -44,6 +44,10 @@ def _wna16(bits: int, group_size: int, symmetric: bool = True) -> Callable[[], N
     return lambda: weight_only(integer(bits, group_size, symmetric))
 
 
+def _int(bits: int, activation: int) -> Callable[[], NumericPath]:
+    return lambda: quantized(integer(bits, 128), _token(activation, "int"))
+
+
 _INT8 = Operand("int8", 8, "channel")
 _GROUP_FP8 = fp8("group", True, group=128)
 PRESETS: dict[str, Callable[[], NumericPath]] = {
@@ -53,11 +57,14 @@ PRESETS: dict[str, Callable[[], NumericPath]] = {
     "FP8_BLOCK": lambda: quantized(fp8("block", block=(128, 128)), _GROUP_FP8),
     "W8A8": lambda: quantized(_INT8, _token(8, "int")),
     "INT8": lambda: quantized(_INT8, _token(8, "int")),
-    "W4A8": lambda: quantized(integer(4, 128), _token(8, "int")),
-    "W4A4": lambda: quantized(integer(4, 128), _token(4, "int")),
+    **{
+        f"W{bits}A{activation}": _int(bits, activation)
+        for activation in (4, 8)
+        for bits in range(2, min(activation, 7) + 1)
+    },
     "W4AFP8": lambda: quantized(integer(4, 128), _token(8, "float")),
     "W4A16_ASYM": _wna16(4, 128, False),
-    **{f"W{bits}A16": _wna16(bits, -1 if bits == 8 else 128) for bits in range(2, 9)},
+    **{f"W{bits}A16": _wna16(bits, 128) for bits in range(2, 9)},
     "NVFP4": lambda: quantized(nvfp4(), nvfp4("local")),
     "NVFP4A16": lambda: weight_only(nvfp4()),
     "MXFP4": lambda: quantized(mxfp4(), mxfp4(True)),

@@ -23,6 +23,20 @@ FAMILIES: dict[str, str] = {
     "qqq": "gptq:read_qqq",
     "mxfp4": "mxfp4:read",
     "bitsandbytes": "bitsandbytes:read",
+    "quark": "quark:read",
+    "torchao": "torchao:read",
+    "auto-round": "autoround:read",
+    "hqq": "hqq:read",
+    "aqlm": "codebooks:read_aqlm",
+    "squeezellm": "codebooks:read_squeezellm",
+    "eetq": "plain:read_eetq",
+    "bitnet": "plain:read_bitnet",
+    "fp_quant": "plain:read_fp_quant",
+    "quanto": "plain:read_quanto",
+    "deepspeedfp": "plain:read_deepspeedfp",
+    "w8a8_int8": "plain:read_w8a8_int8",
+    "w8a8_fp8": "plain:read_w8a8_fp8",
+    "blockwise_int8": "plain:read_blockwise_int8",
 }
 ALIASES: dict[str, str] = {
     "compressed_tensors": "compressed-tensors",
@@ -44,23 +58,15 @@ ALIASES: dict[str, str] = {
     "modelopt_mixed": "modelopt",
     "modelopt_nvfp4": "modelopt",
     "bnb": "bitsandbytes",
+    "auto_round": "auto-round",
+    "autoround": "auto-round",
+    "intel/auto_round": "auto-round",
+    "inc": "auto-round",
+    "fpquant": "fp_quant",
 }
 UNMODELLED = frozenset(
-    [
-        "gguf",
-        "vptq",
-        "exl2",
-        "exl3",
-        "spqr",
-        "higgs",
-        "sinq",
-        "fouroversix",
-        "metal",
-        "gemma",
-        "paroquant",
-        "modelslim",
-        "hifp8",
-    ]
+    ["exl2", "exl3", "fouroversix", "gemma", "gguf", "higgs", "metal", "paroquant", "qtip", "quip", "quip_sharp"]
+    + ["sinq", "spqr", "vptq", "yaqa"]
 )
 
 

@@ -48,11 +48,11 @@ ALGOS: dict[str, Algo] = {
     "NVFP4_AWQ": lambda g, z: quantized(nvfp4(group=g or NVFP4_GROUP), nvfp4("local", g or NVFP4_GROUP)),
     "NVFP4_SVD": lambda g, z: quantized(nvfp4(group=g or NVFP4_GROUP), nvfp4("local", g or NVFP4_GROUP)),
     "W4A16_NVFP4": lambda g, z: weight_only(nvfp4(group=g or NVFP4_GROUP)),
-    "W4A8_NVFP4_FP8": lambda g, z: quantized(nvfp4(group=g or NVFP4_GROUP), fp8("tensor")),
+    "W4A8_NVFP4_FP8": lambda g, z: quantized(nvfp4(group=g or 32), fp8("tensor")),
     "W4A8_MXFP4_FP8": lambda g, z: quantized(mxfp4(), fp8("tensor")),
     "W4A8_MXFP4_MXFP8": lambda g, z: quantized(mxfp4(), mxfp8(True)),
     "W4A16_MXFP4": lambda g, z: weight_only(mxfp4()),
-    "MXFP4": lambda g, z: quantized(mxfp4(), mxfp4(True)),
+    "MXFP4": lambda g, z: unspecified(mxfp4()),  # written for weight-only and for W4A4 exports alike
     "MXFP8": lambda g, z: quantized(mxfp8(), mxfp8(True)),
     "W4A16_AWQ": lambda g, z: weight_only(integer(4, g or 128, not z)),
     "W4A8_AWQ": lambda g, z: quantized(integer(4, g or 128, not z), fp8("tensor")),
