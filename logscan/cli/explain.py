@@ -55,11 +55,11 @@ def page(rule: Rule, width: int) -> str:
 def listing(found: list[Rule], width: int) -> str:
     """One line a rule: code, severity, slug and, where there is room, the title."""
     slugs = max(len(rule.slug) for rule in found)
-    room = max(width - slugs - 19, 20)
+    room = width - slugs - 19
     lines = []
     for rule in found:
-        title = textwrap.shorten(rule.title, room, placeholder=" …")
-        lines.append(f"{rule.code}  {rule.severity:<8}  {rule.slug:<{slugs}}  {title}\n")
+        title = textwrap.shorten(rule.title, room, placeholder=" …") if room >= 20 else ""
+        lines.append(f"{rule.code}  {rule.severity:<8}  {rule.slug:<{slugs}}  {title}".rstrip() + "\n")
     return "".join(lines)
 
 

@@ -1,5 +1,6 @@
 """`logscan`: what the commands are called and what they accept. No command is imported before it runs."""
 
+import os
 import sys
 from importlib import import_module
 from typing import Annotated, Any, Literal
@@ -56,7 +57,7 @@ def execute(implementation: str, **arguments: Any) -> None:
         code = 130
     except BrokenPipeError:
         # The interpreter flushes stdout once more on its way out; let that go nowhere.
-        sys.stdout = open("/dev/null", "w")  # noqa: SIM115
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 141
     raise typer.Exit(code or 0)
 

@@ -11,7 +11,7 @@ from logscan.report import view
 from logscan.report.view import Json, Shown, clean
 
 _RUNS = re.compile("`+")
-_SPECIAL = re.compile(r"[\\`*_{}\[\]<>()#+!|~&$:-]")
+_SPECIAL = re.compile(r"[\\`*_{}\[\]<>#!|~&$]|:(?=//)")
 
 
 def render(doc: Json, *, boots: str = "last", **_: Any) -> str:
@@ -27,14 +27,18 @@ def render(doc: Json, *, boots: str = "last", **_: Any) -> str:
 
 
 def code(text: object, limit: int = 240) -> str:
-    """Foreign text as a code span: no markup, HTML or mention is read in it, and it may stand in a table."""
+    """Foreign text as a code span: no markup, HTML or mention is read in it."""
     shown = clean(text, limit)
     if not shown:
         return ""
     fence = "`" * (max((len(run) for run in _RUNS.findall(shown)), default=0) + 1)
     space = " " if shown.startswith("`") or shown.endswith("`") else ""
-    # In a table the pipe must be escaped even within a code span, and outside one the backslash would show.
-    return f"{fence}{space}{shown}{space}{fence}".replace("|", "\\|")
+    return f"{fence}{space}{shown}{space}{fence}"
+
+
+def cell(text: object) -> str:
+    """A code span in a table, where a pipe must be escaped even within one."""
+    return code(text).replace("|", "\\|")
 
 
 def prose(text: object) -> str:
@@ -72,13 +76,13 @@ def _boot(item: Shown) -> Iterator[str]:
     for row in view.rows(boot):
         order = view.yardstick(row)
         cells = [
-            code(view.title(row)),
+            cell(view.title(row)),
             f"**{row['verdict']}**",
-            f"{row['against'] or ''} {code(order)}" if order else "",
+            f"{row['against'] or ''} {cell(order)}" if order else "",
         ]
-        cells += [code(row["ran"]) if row["ran"] else "unknown", ", ".join(row["kinds"] or row["reasons"])]
+        cells += [cell(row["ran"]) if row["ran"] else "unknown", ", ".join(row["kinds"] or row["reasons"])]
         cells += [row["cause"] or "", row["visibility"] or ""]
-        yield "| " + " | ".join(cell.strip() for cell in cells) + " |"
+        yield "| " + " | ".join(text.strip() for text in cells) + " |"
     yield from _reasons(boot)
     for finding in view.findings(boot):
         yield ""

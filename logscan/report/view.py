@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from logscan.model import SEVERITIES, VERDICTS_WORST_FIRST
+from logscan.redact import printable
 
 Json = Mapping[str, Any]
-
-_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[ -/]*[0-~])")
-# C0, DEL, C1, line and paragraph separators, bidi controls, invisible marks, surrogates and the byte-order mark:
-# everything that can move a cursor, reorder what is read, or not be encoded.
-_UNSAFE = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ud800-\udfff\ufeff\ufffe\uffff]"
-)
 
 
 class Shown(NamedTuple):
@@ -27,9 +20,8 @@ class Shown(NamedTuple):
 
 
 def clean(value: object, limit: int = 400) -> str:
-    """Text of a log or a checkpoint on one line: no escapes, no controls, at most `limit` characters."""
-    text = _UNSAFE.sub(" ", _ESCAPES.sub("", str(value)[: 4 * limit]))
-    text = " ".join(text.split())
+    """Text of a log or a checkpoint on one line: nothing that steers a terminal, at most `limit` characters."""
+    text = " ".join(printable(str(value)[: 4 * limit]).replace("\ufffe", "").replace("\uffff", "").split())
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 

@@ -1,0 +1,198 @@
+"""The command line itself: what it accepts, how it fails, what it imports."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from logscan import __version__
+from logscan.cli import main, options, output
+from logscan.model import InputError
+
+runner = CliRunner()
+
+
+def run(*arguments, **environment):
+    command = [sys.executable, "-m", "logscan", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, env={**os.environ, "COLUMNS": "80", **environment})
+
+
+def test_version():
+    result = runner.invoke(main.app, ["--version"])
+    assert (result.exit_code, result.output) == (0, f"logscan {__version__}\n")
+
+
+def test_as_a_module():
+    result = run("--version")
+    assert (result.returncode, result.stdout, result.stderr) == (0, f"logscan {__version__}\n", "")
+
+
+@pytest.mark.parametrize("command", [[], ["triage"], ["explain"], ["rules"]], ids=" ".join)
+def test_help(command, snapshot, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    result = runner.invoke(main.app, [*command, "--help"], prog_name="logscan")
+    assert result.exit_code == 0
+    assert result.output == snapshot
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["triage"],
+        ["nonsense"],
+        ["triage", "x", "--format", "yaml"],
+        ["triage", "x", "--fail-on", "always"],
+        ["triage", "x", "--env", "NOVALUE"],
+        ["triage", "x", "--env-file", "no/such/file"],
+        ["--nonsense"],
+    ],
+    ids=" ".join,
+)
+def test_usage_errors_are_exit_2(arguments):
+    result = runner.invoke(main.app, arguments)
+    assert result.exit_code == 2
+    assert "Traceback" not in result.output
+
+
+def test_bad_input_is_one_line_and_exit_2():
+    result = run("explain", "LS9")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.startswith("logscan: no rule 'LS9'") and result.stderr.count("\n") == 1
+
+
+def raising(error):
+    def implementation():
+        raise error
+
+    return implementation
+
+
+@pytest.mark.parametrize(("error", "code"), [(InputError("bad"), 2), (KeyboardInterrupt(), 130)], ids=repr)
+def test_how_commands_end(error, code, monkeypatch, capsys):
+    import typer
+
+    monkeypatch.setattr("logscan.cli.explain.stop", raising(error), raising=False)
+    with pytest.raises(typer.Exit) as ended:
+        main.execute("logscan.cli.explain:stop")
+    assert ended.value.exit_code == code
+    assert capsys.readouterr().err == ("logscan: bad\n" if code == 2 else "")
+
+
+@pytest.mark.parametrize(("returned", "code"), [(None, 0), (0, 0), (1, 1), (3, 3)])
+def test_the_exit_code_is_the_implementation_s(returned, code, monkeypatch):
+    import typer
+
+    monkeypatch.setattr("logscan.cli.explain.stop", lambda: returned, raising=False)
+    with pytest.raises(typer.Exit) as ended:
+        main.execute("logscan.cli.explain:stop")
+    assert ended.value.exit_code == code
+
+
+def test_a_closed_pipe_ends_quietly():
+    process = subprocess.Popen(
+        [sys.executable, "-m", "logscan", "rules", "--format", "json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    process.stderr.close()
+    assert process.wait() == 141
+
+
+def test_start_up_imports_nothing_heavy():
+    heavy = {"rich", "polars", "pydantic", "regex", "tomllib", "logscan.catalogue"}
+    code = "import sys, logscan.cli.main; print(*sys.modules)"
+    imported = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.split()
+    assert "logscan.cli.main" in imported
+    assert heavy.isdisjoint(imported)
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion(shell):
+    result = run("--show-completion", shell)
+    assert result.returncode == 0
+    assert "_LOGSCAN_COMPLETE" in result.stdout or "logscan" in result.stdout
+
+
+def test_explain(snapshot, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    result = runner.invoke(main.app, ["explain", "kv-cache-ignored"])
+    assert result.exit_code == 0
+    assert result.output == snapshot
+
+
+def test_explain_as_json():
+    result = runner.invoke(main.app, ["explain", "LS101", "--format", "json"])
+    assert [rule["slug"] for rule in json.loads(result.output)["rules"]] == ["linear-weight-only"]
+
+
+@pytest.mark.parametrize("columns", ["60", "80", "160"])
+def test_rules(columns, snapshot, monkeypatch):
+    monkeypatch.setenv("COLUMNS", columns)
+    result = runner.invoke(main.app, ["rules"])
+    assert result.output == snapshot
+    assert max(map(len, result.output.splitlines())) <= int(columns)
+
+
+def test_output_to_a_file(tmp_path):
+    result = runner.invoke(main.app, ["rules", "-o", str(tmp_path / "rules.txt")])
+    assert (result.exit_code, result.output) == (0, "")
+    assert (tmp_path / "rules.txt").read_text().startswith("LS100 ")
+    assert [path.name for path in tmp_path.iterdir()] == ["rules.txt"]
+
+
+def test_output_to_a_place_that_is_none(tmp_path):
+    result = run("rules", "-o", str(tmp_path / "no" / "such"))
+    assert result.returncode == 2
+    assert result.stderr.startswith("logscan: ") and "give another file" in result.stderr
+
+
+def test_text_that_stdout_cannot_encode_is_replaced():
+    result = run("rules", PYTHONIOENCODING="ascii", COLUMNS="60")
+    assert result.returncode == 0
+    assert " ?" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("when", "terminal", "environment", "wanted"),
+    [
+        ("always", False, {"NO_COLOR": "1"}, True),
+        ("never", True, {}, False),
+        ("auto", True, {}, True),
+        ("auto", False, {}, False),
+        ("auto", True, {"NO_COLOR": "1"}, False),
+        ("auto", True, {"NO_COLOR": ""}, True),
+        ("auto", True, {"TERM": "dumb"}, False),
+    ],
+)
+def test_colour(when, terminal, environment, wanted, monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal, raising=False)
+    assert output.wants_color(when) is wanted
+
+
+def test_no_colour_into_a_file(monkeypatch, tmp_path):
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    assert output.wants_color("auto", tmp_path / "report") is False
+
+
+def test_environment(tmp_path):
+    file = tmp_path / "env"
+    file.write_text("# comment\nA=1\n\nB = x=y\nC=file\n")
+    assert options.environment(["C=option", "D="], file) == {"A": "1", "B": " x=y", "C": "option", "D": ""}
+    assert options.environment(None, None) == {}
+
+
+def test_environment_names_the_line(tmp_path):
+    import typer
+
+    file = tmp_path / "env"
+    file.write_text("A=1\nbroken\n")
+    with pytest.raises(typer.BadParameter, match="env:2: 'broken' is not K=V"):
+        options.environment(None, file)
