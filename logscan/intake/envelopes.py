@@ -22,6 +22,7 @@ class Envelope(Protocol):
     """A wrapper around each line of a log."""
 
     name: str
+    stateless: ClassVar[bool]  # peels each line without those before it
     weak: ClassVar[bool]  # looks like ordinary text: taken only where what is inside frames as a record
 
     def sniff(self, lines: Sequence[bytes]) -> int:
@@ -38,6 +39,7 @@ class Head:
     """Base of the envelopes that are a head before each line."""
 
     name = ""
+    stateless: ClassVar[bool] = True
     weak: ClassVar[bool] = False
     head: ClassVar[bytes] = b""
 
@@ -104,6 +106,7 @@ class Cri(Head):
     """`2026-06-26T02:33:04.123456789Z stdout F INFO …`; `P` marks a part of a line."""
 
     name = "cri"
+    stateless = False
     head = _TIME + rb" (stdout|stderr) ([FP])(?::\S*)?(?: |$)"
 
     def __init__(self) -> None:
@@ -178,6 +181,7 @@ class Tail(Head):
     """`==> logs/vllm.out <==` before the lines of each file (tail -F of several)."""
 
     name = "tail"
+    stateless = False
     head = rb"==> (.{1,200}) <==$"
 
     def __init__(self) -> None:

@@ -122,6 +122,20 @@ class Framer:
             else:
                 yield record
 
+    def is_head(self, payload: bytes) -> bool:
+        """Whether a payload starts a record of vLLM or uvicorn."""
+        m = self._match(payload)
+        return m is not None and (m.lastindex or 1) > 1
+
+    @property
+    def holding(self) -> bool:
+        """Whether a message is open that may go on in the next line."""
+        return bool(self._held)
+
+    def forget(self) -> None:
+        """Lines were left out: what was open is over."""
+        self._tracebacks.open.clear()
+
     def flush(self) -> Iterator[Record]:
         """The record still held when the stream ends."""
         if self._held:
@@ -138,7 +152,7 @@ class Framer:
     def frame(self, n: int, raw: bytes, source: str = "", label: str = "") -> Framed:
         """The record of one payload."""
         if b"\x1b" in raw:
-            raw = _compiled(_ANSI).sub(b"", raw)
+            raw = strip_escapes(raw)
         m = self._match(raw)
         assert m is not None  # the last alternative is empty
         printed, level, time, file, uvicorn = m.groups()
@@ -149,7 +163,7 @@ class Framer:
         if level is not None:
             self.framed += 1
             if self._tracebacks.open:
-                self._tracebacks.close(source, process)
+                self._tracebacks.open.clear()
             text = raw[end:-1] if raw[-1:] == b"\r" else raw[end:]
             repeats = 1
             if b"[repeated " in text:
@@ -158,9 +172,12 @@ class Framer:
             origin = "uvicorn" if len(time) > 18 and name in _UVICORN_FILES else "engine"
             fields = (n, text, origin, _LEVELS[level], name, process, source, time.decode(), repeats, "vllm")
             return _tuple(Framed, (_tuple(Record, fields), raw[:end]))
-        rest = raw[end:].rstrip(b"\r")
+        rest = raw[end:]
+        if raw[-1:] == b"\r":
+            rest = rest.rstrip(b"\r")
         if uvicorn is not None:
-            return _tuple(Framed, (Record(n, rest, "uvicorn", _LEVELS[uvicorn], "", process, source), b""))
+            fields = (n, rest, "uvicorn", _LEVELS[uvicorn], "", process, source, "", 1, "")
+            return _tuple(Framed, (_tuple(Record, fields), b""))
         return Framed(self._other(n, rest, source, process))
 
     def _other(self, n: int, rest: bytes, source: str, process: str) -> Record:
@@ -187,7 +204,7 @@ class Framer:
         if found is not None:
             if found.origin == "engine":
                 self.framed += 1
-                self._tracebacks.close(source, process)
+                self._tracebacks.open.clear()
             return found
         text, repeats = self._repeated(rest) if b"[repeated " in rest else (rest, 1)
         origin = self._tracebacks.origin(source, process, text)
@@ -250,6 +267,11 @@ class Framer:
             return text, 1
         self.ray = True
         return text[: len(text) - len(m[0])], min(int(m[1][:9]), 1 << 30)
+
+
+def strip_escapes(data: bytes) -> bytes:
+    """`data` without terminal escapes; line feeds stay."""
+    return _compiled(_ANSI).sub(b"", data)
 
 
 def is_record(payload: bytes, prefix: bytes = b"") -> bool:

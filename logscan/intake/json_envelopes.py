@@ -30,6 +30,7 @@ _ELEMENT = re.compile(rb'\s*("(?:[^"\\]|\\.)*"),?\s*$')
 class JsonLines:
     """One JSON object a line, the engine's line in one of its fields."""
 
+    stateless: ClassVar[bool] = False
     weak: ClassVar[bool] = False
 
     def __init__(self) -> None:
@@ -69,6 +70,7 @@ class JsonLines:
 class PrettyJson:
     """JSON over many lines: `gcloud logging read --format=json`, `aws logs get-log-events`, a notebook's outputs."""
 
+    stateless: ClassVar[bool] = False
     weak: ClassVar[bool] = False
 
     def __init__(self) -> None:

@@ -14,6 +14,7 @@ class Splitter:
         self._parts: list[bytes] = []
         self._size = 0
         self._head = b""
+        self._message = b""  # lines of a message that is not complete
 
     def feed(self, block: bytes) -> list[bytes]:
         """The lines that this block completes."""
@@ -29,9 +30,34 @@ class Splitter:
                 lines[i] = line[:CLIP] + line[-CLIP:]
         return lines
 
+    def block(self, block: bytes) -> bytes:
+        """The same lines as one run of bytes, each ended by LF; not cut within a message that goes on (CRLF)."""
+        if self._message:
+            block, self._message = self._message + block, b""
+        cut = block.rfind(b"\n") + 1
+        if not cut:
+            self._keep(block)
+            return b""
+        if block[cut - 2 : cut - 1] == b"\r":
+            cut = _whole(block, cut)
+            if not cut and len(block) < CLIP:
+                self._message = block
+                return b""
+            cut = cut or block.rfind(b"\n") + 1
+        first = b""
+        start = 0
+        if self._parts:
+            start = block.find(b"\n")
+            first = self._finish(block[:start])
+        if cut < len(block):
+            self._keep(block[cut:])
+        return first + block[start:cut]
+
     def end(self) -> list[bytes]:
         """The last line, where no LF ends it."""
-        return [self._finish(b"")] if self._parts else []
+        block, self._message = self._message, b""
+        lines = self.feed(block) if block else []
+        return lines + ([self._finish(b"")] if self._parts else [])
 
     def _keep(self, part: bytes) -> None:
         self._parts.append(part)
@@ -54,3 +80,10 @@ class Splitter:
             self.clipped += 1
         self._parts, self._size, self._head = [], 0, b""
         return line
+
+
+def _whole(block: bytes, cut: int) -> int:
+    """The last place before `cut` at which a line ends without CR; 0 where there is none."""
+    while cut > 0 and block[cut - 2 : cut - 1] == b"\r":
+        cut = block.rfind(b"\n", 0, cut - 1) + 1
+    return cut

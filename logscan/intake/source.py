@@ -10,6 +10,10 @@ from logscan.intake.reader import Reader
 from logscan.intake.wrapping import Wrapping
 from logscan.model import Record
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from logscan.intake.scanner import Detector, Skimmer
+
 Line = bytes
 _CRLF_SAMPLE = 8  # a banner's rows end in CRLF too, six of them
 
@@ -25,6 +29,7 @@ class Source:
         self._crlf: bool | None = None  # every line ends in CRLF: a terminal's or Windows' doing, no continuation
         self._framer = Framer()
         self._wrapping = Wrapping(self._framer)
+        self._skimmer: Skimmer | None = None
 
     @property
     def bytes(self) -> int:
@@ -58,18 +63,39 @@ class Source:
         """Close the file."""
         self._reader.close()
 
+    def skim(self, detector: Detector) -> None:
+        """From the next block on, yield only the records in whose text the detector finds something.
+
+        May be called while `records()` runs: for the rest of a log whose boot is decided.
+        """
+        from logscan.intake.scanner import Skimmer
+
+        self._skimmer = Skimmer(detector, self._framer, self._wrapping, self.lines)
+
+    def hits(self, detector: Detector) -> Iterator[Record]:
+        """Only the records in whose text the detector finds something: those that `records()` would yield."""
+        self.skim(detector)
+        return self.records()
+
     def records(self) -> Iterator[Record]:
         """The records, in order, each as soon as its line is complete. Raises InputError on what is no log."""
         try:
             for block in self._reader.text():
-                lines = self._splitter.feed(block)
-                if lines:
+                if self._skimmer is not None and self._skips:
+                    yield from self._skimmed(self._skimmer, self._splitter.block(block))
+                elif lines := self._splitter.feed(block):
                     yield from self._records(lines)
             yield from self._records(self._splitter.end())
-            yield from self._framer.records(self._wrapping.flush(self.lines))
-            yield from self._framer.flush()
+            held = self._framer.records(self._wrapping.flush(self.lines))
+            yield from self._skimmer.all(held) if self._skimmer else held
+            yield from self._skimmer.all(self._framer.flush()) if self._skimmer else self._framer.flush()
         finally:
             self.close()
+
+    @property
+    def _skips(self) -> bool:
+        """Whether lines may be left out: the head of the log is known, and no envelope must see every line."""
+        return self.lines > 0 and not self._crlf and self._wrapping.stateless
 
     def _records(self, lines: list[Line]) -> Iterator[Record]:
         first = self.lines + 1
@@ -78,7 +104,16 @@ class Source:
             self._crlf = all(line[-1:] == b"\r" for line in lines)
         if self._crlf:
             lines = [line.removesuffix(b"\r") for line in lines]
-        return self._framer.records(self._wrapping.unwrap(lines, first))
+        records = self._framer.records(self._wrapping.unwrap(lines, first))
+        if self._skimmer is None:
+            return records
+        self._skimmer.framed_to = self.lines
+        return self._skimmer.all(records)
+
+    def _skimmed(self, skimmer: Skimmer, data: Line) -> Iterator[Record]:
+        first = self.lines + 1
+        self.lines += data.count(b"\n")
+        return skimmer.block(data, first)
 
 
 def open_source(path: str) -> Source:

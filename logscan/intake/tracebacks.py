@@ -18,11 +18,9 @@ class Tracebacks:
     """Follows the traceback of each process through the stream."""
 
     def __init__(self) -> None:
-        self.open: dict[tuple[str, str], int] = {}  # lines of message that may still come; -1 within the stack
-
-    def close(self, source: str, process: str) -> None:
-        """The process printed a record: its traceback is over."""
-        self.open.pop((source, process), None)
+        # Lines of message that may still come, -1 within the stack. Any record ends all of them: a traceback that a
+        # record interrupts is picked up again at its next frame or at its error.
+        self.open: dict[tuple[str, str], int] = {}
 
     def origin(self, source: str, process: str, text: bytes) -> Origin:
         """Of an unframed line: `traceback` or `print`."""

@@ -35,6 +35,11 @@ class Wrapping:
         self._chain: list[Envelope] = []
         self._waiting: list[bytes] = []
 
+    @property
+    def stateless(self) -> bool:
+        """Whether each line can be peeled without those before it."""
+        return not self._waiting and all(envelope.stateless for envelope in self._chain)
+
     def unwrap(self, lines: list[bytes], first: int) -> Iterator[Item]:
         """The payloads of a run of physical lines, the first of which is line `first`."""
         if not self._chain and not self._framer.framed and self._undecided(lines):
@@ -43,10 +48,10 @@ class Wrapping:
             first -= len(self._waiting)
             lines = self._waiting + lines
             self._waiting = []
-        gate = _GATE.match
+        gate, tuple_ = _GATE.match, tuple.__new__
         for i, line in enumerate(lines):
             if not self._chain and (gate(line) is None or not self._learn(lines[i : i + _SAMPLE])):
-                yield Item(first + i, line)
+                yield tuple_(Item, (first + i, line, "", ""))
                 continue
             yield from self._peel(Item(first + i, line), lines, i)
 
