@@ -1,0 +1,162 @@
+"""From an order to the set of outcomes that cannot be excluded: ran = load ∘ override ∘ kernel ∘ scheme ∘ request
+(promise).
+
+For one release the tables are a function once every atom that matters is known. An atom that is not known and matters
+splits the walk into one case for each value it may have (its domain), so unknowns stay correlated: humming cannot be
+installed for the scheme and missing for the kernel. Cases with the same outcome are merged; what they assumed is
+kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+from logscan import versions
+from logscan.judge.conditions import ALWAYS, evaluate
+from logscan.judge.knowledge import Knowledge
+from logscan.judge.walk import Atoms, Case, State, apply, cases_of, whole_domain
+from logscan.judge.walk import format_of as format_of
+from logscan.model import Machine, NumericPath, Order, Outcome
+
+
+def derive(order: Order, machine: Machine, releases: Sequence[str], tables: Knowledge) -> tuple[Outcome, ...]:
+    """All outcomes of an order that cannot be excluded, over all `releases` (version texts the tables cover).
+
+    Empty where one of the releases has no rows for such an order: nothing is known then, and nothing is guessed.
+    """
+    cases: list[Case] = []
+    for release in releases:
+        found = list(cases_of(order, machine, tables.view(release), tables))
+        if not found:
+            return ()
+        cases += found
+    return _merge(cases, tables)
+
+
+def default_numeric(order: Order, machine: Machine, releases: Sequence[str], tables: Knowledge) -> NumericPath | None:
+    """What these releases run for the order when their own gate is open; None where no source says so, or they differ.
+
+    Rows marked `default` say it (a native fp8 checkpoint with dynamic activations names no granularity; from 0.7.0 vLLM runs
+    per-token where CUTLASS can). Gates count as open, and what the machine is does not matter.
+    """
+    wanted: set[NumericPath | None] = set()
+    for release in releases:
+        view = tables.view(release)
+        atoms = Atoms(order, machine, view, tables, {}, State.of(order), open_gates=True)
+        row = next(
+            (r for r in view.rewrites["scheme"] if r.default and evaluate(r.when, atoms).value is not False), None
+        )
+        if row is not None:
+            apply(atoms.state, row.sets, tables)
+        wanted.add(atoms.state.numeric if row is not None else None)
+    return wanted.pop() if len(wanted) == 1 else None
+
+
+def ran_with(
+    kernel: str, order: Order, machine: Machine, releases: Sequence[str], tables: Knowledge
+) -> tuple[NumericPath | None, str] | None:
+    """What ran, and how it was computed, when a trusted line names the kernel; None for a kernel the tables do not
+    know.
+
+    Where the cases that end in this kernel differ on the activations (a gate that the kernel does not settle), those
+    are `unspecified`.
+    """
+    found = [o for o in derive(order, machine, releases, tables) if o.kernel == kernel and not o.refusal]
+    if not found:
+        found = [o for o in _forced(kernel, order, machine, releases, tables) if not o.refusal]
+    if not found:
+        return None
+    numerics = list(dict.fromkeys(o.numeric for o in found))
+    compute = found[0].compute if len({o.compute for o in found}) == 1 else "native"
+    return (numerics[0] if len(numerics) == 1 else _shared(numerics)), compute
+
+
+def _forced(kernel: str, order: Order, machine: Machine, releases: Sequence[str], tables: Knowledge) -> list[Outcome]:
+    cases: list[Case] = []
+    for release in releases:
+        view = tables.view(release)
+        if kernel in view.kernels or any(row["id"] == kernel for row in tables.raw["kernel"]):
+            cases += cases_of(order, machine, view, tables, kernel)
+    return list(_merge(cases, tables))
+
+
+def _shared(numerics: Sequence[NumericPath | None]) -> NumericPath | None:
+    """What all of these have in common; activations on which they differ are left unnamed."""
+    first = numerics[0]
+    if first is None or any(n is None or n.weights != first.weights for n in numerics):
+        return None
+    inputs = [n.input for n in numerics if n is not None]
+    if any(i is None for i in inputs) or len({i.dtype for i in inputs if i}) > 1:
+        return NumericPath(first.weights, None, "unspecified")
+    same = inputs[0]
+    assert same is not None
+    return NumericPath(first.weights, replace(same, strategy=None, group_size=None, block=None), first.input_claim)
+
+
+Doubt = tuple[str, Literal["derive", "unknown"], str]
+
+
+def distrusted(
+    pattern: str,
+    fields: Mapping[str, str],
+    order: Order,
+    machine: Machine,
+    releases: Sequence[str] | str,
+    tables: Knowledge,
+) -> Doubt | Literal["maybe"] | None:
+    """Whether a line that was printed is known not to be true: (row id, truth, because), "maybe" when that hangs on
+    what is not known, None when it can be believed. `fields` are the pattern's named groups (`field.layer` in a
+    condition).""" spans = (releases,) if isinstance(releases, str) else tuple(releases) maybe = False for row in
+    tables.raw["distrust"]:
+        if row["pattern"] != pattern:
+            continue
+        covered = [r for r in spans if versions.contains(row.get("engine", ""), r)]
+        answers = [
+            evaluate(
+                row.get("if", ALWAYS), Atoms(order, machine, tables.view(r), tables, {}, State.of(order), fields=fields)
+            )
+            for r in covered
+        ]
+        if answers and len(covered) == len(spans) and all(a.value is True for a in answers):
+            return row["id"], row["truth"], row["because"]
+        maybe |= any(a.value is not False for a in answers)
+    return "maybe" if maybe else None
+
+
+# ---------------------------------------------------------------- merging cases
+
+
+def _merge(cases: Sequence[Case], tables: Knowledge) -> tuple[Outcome, ...]:
+    """One outcome for all cases that differ only in what they assumed or went through."""
+    groups: dict[Any, list[Case]] = {}
+    for case in cases:
+        o = case.outcome
+        groups.setdefault((o.kernel, o.numeric, o.compute, o.layer, o.refusal, o.crashes, o.prints), []).append(case)
+    return tuple(
+        replace(
+            group[0].outcome,
+            assumed=_assumed([case.assumed for case in group], tables),
+            releases=tuple(dict.fromkeys(case.release for case in group)),
+            unset=tuple(sorted(frozenset().union(*(case.unset for case in group)))),
+        )
+        for group in groups.values()
+    )
+
+
+def _assumed(cases: Sequence[Mapping[str, Any]], tables: Knowledge) -> Mapping[str, Any]:
+    """For each atom the values under which the outcome is reached; left out where every value leads to it."""
+    out: dict[str, Any] = {}
+    for atom in dict.fromkeys(atom for case in cases for atom in case):
+        whole = whole_domain(tables, atom)
+        values = {case[atom] for case in cases if atom in case}
+        if len(values) < len(whole) or len(cases) == 1:
+            out[atom] = _text([v for v in whole if v in values] or sorted(values, key=str))
+    return out
+
+
+def _text(values: Sequence[Any]) -> Any:
+    if len(values) == 1 and isinstance(values[0], bool | int | str):
+        return values[0]
+    return " ".join(".".join(map(str, v)) if isinstance(v, tuple) else str(v) for v in values)

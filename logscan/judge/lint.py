@@ -1,0 +1,98 @@
+"""What a loader cannot see row by row: names that lead nowhere, rows that can never be reached, facts without a source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from logscan.judge.conditions import Condition, floors
+
+Row = Mapping[str, Any]
+_SOURCED = ("gate", "kernel", "candidates", "rewrite", "distrust", "domain")
+_STAGES = ("config", "scheme", "override", "load")
+
+
+def problems(raw: Mapping[str, tuple[Row, ...]]) -> list[str]:
+    """Everything that is wrong with the compiled tables, each with file and line."""
+    return [f"{row['where']}: {what}" for check in (_names, _links, _floors, _shadowed) for row, what in check(raw)]
+
+
+def _names(raw: Mapping[str, tuple[Row, ...]]) -> Iterator[tuple[Row, str]]:
+    for table, rows in raw.items():
+        seen: set[Any] = set()
+        for row in rows:
+            if table != "domain" and "id" not in row:
+                yield row, f"[[{table}]] without an id"
+                continue
+            name = (row.get("id"), row.get("platform"))
+            if table not in ("domain", "layer") and name in seen:
+                yield row, f"[[{table}]] {row['id']!r} stands here a second time"
+            seen.add(name)
+            if table in _SOURCED and not row.get("source"):
+                yield row, f"[[{table}]] {row.get('id', row.get('atom'))!r} has no source"
+
+
+def _links(raw: Mapping[str, tuple[Row, ...]]) -> Iterator[tuple[Row, str]]:
+    gates, kernels = ({row.get("id") for row in raw[table]} for table in ("gate", "kernel"))
+    lists = {row.get("id") for row in raw["candidates"]}
+    for table in ("gate", "kernel", "candidates", "rewrite", "distrust", "domain"):
+        for row in raw[table]:
+            for condition in _conditions(row):
+                for name in _gates(condition):
+                    if name not in gates:
+                        yield row, f"gate {name!r} has no row"
+    for row in raw["rewrite"]:
+        if row.get("stage") not in _STAGES:
+            yield row, f"stage {row.get('stage')!r}: one of {', '.join(_STAGES)}"
+        sets = row.get("set", {})
+        if sets.get("list", next(iter(lists), None)) not in lists:
+            yield row, f"candidates {sets['list']!r} have no row"
+        if sets.get("kernel") and sets["kernel"] not in kernels:
+            yield row, f"kernel {sets['kernel']!r} has no row"
+    for row in raw["candidates"]:
+        for entry in row["rows"]:
+            for name in (o if isinstance(o, str) else o["kernel"] for o in entry["order"]):
+                if name not in kernels:
+                    yield row, f"kernel {name!r} has no row"
+
+
+def _floors(raw: Mapping[str, tuple[Row, ...]]) -> Iterator[tuple[Row, str]]:
+    """A bare floor on `sm` takes in families that do not exist yet: the row must say that its source compares so."""
+    for table in ("gate", "kernel", "rewrite"):
+        for row in raw[table]:
+            if not row.get("floor") and any(floors(condition) for condition in _conditions(row)):
+                yield (
+                    row,
+                    f"{row['id']!r}: a bare floor on sm; name the families, or say floor = true where the source compares so",
+                )
+
+
+def _shadowed(raw: Mapping[str, tuple[Row, ...]]) -> Iterator[tuple[Row, str]]:
+    """In the stages where the first row that fits is taken, a row with the same condition and range is never reached."""
+    seen: dict[Any, str] = {}
+    for row in raw["rewrite"]:
+        if row.get("stage") in ("config", "scheme"):
+            key = (row["stage"], row.get("engine", ""), repr(row.get("if")))
+            if key in seen:
+                yield row, f"{row['id']!r} is never reached: {seen[key]!r} has the same condition"
+            seen.setdefault(key, row["id"])
+
+
+def _conditions(value: Any) -> Iterator[Condition]:
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            if key == "if":
+                yield item
+            else:
+                yield from _conditions(item)
+    elif isinstance(value, tuple):
+        for item in value:
+            yield from _conditions(item)
+
+
+def _gates(condition: Condition) -> Iterator[str]:
+    if condition[0] == "gate":
+        yield condition[1]
+    elif condition[0] in ("all", "any", "not"):
+        for part in condition[1:]:
+            yield from _gates(part)
