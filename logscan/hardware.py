@@ -66,7 +66,7 @@ def lookup(text: str) -> Gpu | None:
         return Gpu("rocm", gfx=m[0].lower())
     words = _words(text)
     best: tuple[int, Gpu] | None = None
-    for name, names_words, found in _names():
+    for _, names_words, found in _names():
         if _holds(words, names_words) and (best is None or len("".join(names_words)) > best[0]):
             best = len("".join(names_words)), found
     return best[1] if best else None
@@ -140,8 +140,8 @@ def machine(
 ) -> Machine:
     """A Machine from what was given (or, with `authority="logged"`, from what a log says).
 
-    `platform` is the log's word (`cuda`, `cpu` …) where no GPU is named. Raises InputError for a name, version or package
-    that is not known.
+    `platform` is the log's word (`cuda`, `cpu` …) where no GPU is named. Raises InputError for a name, version or
+    package that is not known.
     """
     found = gpu(gpu_name) if gpu_name else None
     where = found.platform if found else platform

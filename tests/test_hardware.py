@@ -73,8 +73,16 @@ def test_a_number_that_is_no_capability_is_unknown() -> None:
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [("12.4", (12, 4)), ("12.4.1", (12, 4)), ("cu124", (12, 4)), ("cu130", (13, 0)), ("0.19.0+cu129", (12, 9)), ("CUDA 13.0", (13, 0)), ("11.8", (11, 8))],
-)  # fmt: skip
+    [
+        ("12.4", (12, 4)),
+        ("12.4.1", (12, 4)),
+        ("cu124", (12, 4)),
+        ("cu130", (13, 0)),
+        ("0.19.0+cu129", (12, 9)),
+        ("CUDA 13.0", (13, 0)),
+        ("11.8", (11, 8)),
+    ],
+)
 def test_a_toolkit(text: str, expected: tuple[int, int]) -> None:
     assert hardware.cuda(text) == expected
 

@@ -44,7 +44,7 @@ class Atoms(Protocol):
     """What a condition is asked about."""
 
     def value(self, atom: str) -> Any:
-        """The value of an atom: int, (major, minor), bool or str; UNKNOWN when nobody named it; None for an env that is unset."""
+        """The value of an atom: int, (major, minor), bool or str; UNKNOWN when nobody named it; None for an unset env."""
 
     def gate(self, name: str) -> Condition | None:
         """The condition of a gate, or None when no row covers the release (the gate's answer is unknown)."""
@@ -63,7 +63,7 @@ _TRUE, _FALSE = Answer(True), Answer(False)
 
 
 def evaluate(condition: Condition, atoms: Atoms) -> Answer:
-    """Answer a compiled condition. False needs one false part, True all of them: an unknown part matters only if it decides."""
+    """Answer a compiled condition. False needs one false part, True all: an unknown part matters only if it decides."""
     head = condition[0]
     if head == "all" or head == "any":
         return _combine(condition[1:], atoms, stop=head == "any")

@@ -106,10 +106,14 @@ def distrusted(
     releases: Sequence[str] | str,
     tables: Knowledge,
 ) -> Doubt | Literal["maybe"] | None:
-    """Whether a line that was printed is known not to be true: (row id, truth, because), "maybe" when that hangs on
-    what is not known, None when it can be believed. `fields` are the pattern's named groups (`field.layer` in a
-    condition).""" spans = (releases,) if isinstance(releases, str) else tuple(releases) maybe = False for row in
-    tables.raw["distrust"]:
+    """Whether a line that was printed is known not to be true.
+
+    (row id, truth, because) where it is; "maybe" where that hangs on what is not known; None where it can be believed.
+    `fields` are the pattern's named groups (`field.layer` in a condition).
+    """
+    spans = (releases,) if isinstance(releases, str) else tuple(releases)
+    maybe = False
+    for row in tables.raw["distrust"]:
         if row["pattern"] != pattern:
             continue
         covered = [r for r in spans if versions.contains(row.get("engine", ""), r)]

@@ -59,7 +59,7 @@ class Kernel(NamedTuple):
 
 
 class Candidates(NamedTuple):
-    """An ordered list of (kernel, condition of its place), what the choice prints, and what is raised when none fits."""
+    """An ordered list of (kernel, condition of its place), what a choice prints, and what is raised when none fits."""
 
     id: str
     order: tuple[tuple[str, Condition], ...]

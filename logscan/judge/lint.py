@@ -1,4 +1,4 @@
-"""What a loader cannot see row by row: names that lead nowhere, rows that can never be reached, facts without a source."""
+"""What a loader cannot see row by row: names that lead nowhere, rows never reached, facts without a source."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _floors(raw: Mapping[str, tuple[Row, ...]]) -> Iterator[tuple[Row, str]]:
 
 
 def _shadowed(raw: Mapping[str, tuple[Row, ...]]) -> Iterator[tuple[Row, str]]:
-    """In the stages where the first row that fits is taken, a row with the same condition and range is never reached."""
+    """Where the first row that fits is taken, a row with the same condition and range is never reached."""
     seen: dict[Any, str] = {}
     for row in raw["rewrite"]:
         if row.get("stage") in ("config", "scheme"):
