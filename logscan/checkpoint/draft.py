@@ -26,6 +26,10 @@ class Draft:
     transforms: list[str] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
 
+    @property
+    def kv_label(self) -> str | None:
+        return self.kv.label if self.kv else None
+
     def note(self, code: str, message: str) -> None:
         """Add a remark once."""
         if all(n.code != code for n in self.notes):

@@ -24,6 +24,14 @@ class CheckpointError(InputError):
         return self if self.source else CheckpointError(self.code, self.detail, source)
 
 
+def printable(text: str, limit: int) -> str:
+    """`text` cut to `limit` characters, with escapes for what a terminal would act on or cannot encode."""
+    if len(text) <= limit and text.isprintable():
+        return text
+    shown = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text[:limit])
+    return shown[:limit] + ("…" if len(shown) > limit or len(text) > limit else "")
+
+
 def show(value: object, limit: int = _SHOWN) -> str:
     """A value of the file as it may be printed: escaped, on one line, at most `limit` characters long."""
     if isinstance(value, str):

@@ -25,6 +25,9 @@ _LFS = b"version https://git-lfs.github.com/"
 _ZIP = b"PK\x03\x04"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
 _BOM = b"\xef\xbb\xbf"
+_LONE = re.compile(
+    r"(?i)\\u(?:d[89ab][0-9a-f]{2}(?!\\ud[c-f][0-9a-f]{2})|(?<!\\ud[89ab][0-9a-f]{2}\\u)d[c-f][0-9a-f]{2})"
+)
 _YAML = re.compile(r"(?:---\s*\n|#[^\n]*\n|\s)*[A-Za-z_]\w*:\s")
 
 
@@ -68,6 +71,8 @@ def read_bytes(path: Path, limit: int = MAX_BYTES) -> bytes:
 def parse_json(data: bytes) -> tuple[dict[str, Any], tuple[Note, ...]]:
     """`read_json` of bytes already read."""
     text, notes = _decode(data)
+    if "\\u" in text:
+        text = _LONE.sub(r"\\ufffd", text)  # half a surrogate pair could never be written again
     if sum(map(text.count, ",[{")) > MAX_VALUES:
         raise CheckpointError("E_HUGE", f"more than {MAX_VALUES:,} values; no config holds that many")
     value, remarks = _parse(text)

@@ -7,7 +7,7 @@ Its `dynamic`: `+:regex` (or a bare regex) overrides keys for the layers it matc
 from __future__ import annotations
 
 from logscan.checkpoint.draft import Draft
-from logscan.checkpoint.errors import CheckpointError, show
+from logscan.checkpoint.errors import CheckpointError
 from logscan.checkpoint.fields import Node
 from logscan.checkpoint.operands import group, int8_token, integer, quantized, weight_only
 from logscan.checkpoint.targets import check_regexes, scope_of
@@ -63,7 +63,7 @@ def _rules(block: Node, draft: Draft) -> None:
         if rule is None or not rule.has("bits", "group_size", "sym"):
             continue
         numeric = weight_only(_weights(rule, block))
-        found.append(group(f"dynamic[{show(key)[1:-1]}]", numeric, (pattern,), scope=scope_of([pattern])))
+        found.append(group(f"dynamic {key}", numeric, (pattern,), scope=scope_of([pattern])))
     check_regexes(rules.path, [t for g in found for t in g.targets] + [m for m in draft.ignore if m.kind == "regex"])
     draft.groups += found
     draft.note(

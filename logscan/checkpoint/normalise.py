@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from logscan.checkpoint.draft import Draft
 from logscan.checkpoint.errors import CheckpointError, kind_of, show
 from logscan.checkpoint.fields import Node
 from logscan.checkpoint.file import check_depth, check_finite
 from logscan.checkpoint.methods import canonical, read_block
 from logscan.checkpoint.traits import NESTED, model_dtype, read_traits
-from logscan.labels import UNQUANTIZED, promise_label
+from logscan.labels import UNQUANTIZED, join_labels
 from logscan.model import Note, Promise
 
 _DTYPES = {
@@ -36,47 +37,47 @@ def promise_from_dict(config: Mapping[str, Any], *, source: str) -> Promise:
             raise CheckpointError("E_TYPE", f"top level is {kind_of(config)}, expected an object")
         root = dict(config)
         check_depth(root)
-        return _promise(root, source)
+        return normalise(root, source)
     except CheckpointError as error:
         raise error.at(source) from None
-    except RecursionError:
-        raise CheckpointError("E_DEPTH", "nested too deep", source) from None
 
 
-def _promise(root: dict[str, Any], source: str) -> Promise:
-    block, notes = find_block(root)
+def normalise(root: dict[str, Any], source: str, sidecar: dict[str, Any] | None = None) -> Promise:
+    """The promise of a model config, or of the ModelOpt `sidecar` beside it with the model's traits.
+
+    Both are JSON objects nested at most 64 deep (file.check_depth). Raises CheckpointError without a file name.
+    """
+    block, notes = find_block(root) if sidecar is None else (Node(sidecar), ())
     traits = read_traits(root, block.value if block else {})
-    dtype = model_dtype(root)
-    model_type = traits.get("model_type") if isinstance(traits.get("model_type"), str) else None
+    model_type = traits.get("model_type")
+    model: dict[str, Any] = {
+        "source": f"{source}#{block.path}" if block and block.path else source,
+        "traits": traits,
+        "model_type": model_type if isinstance(model_type, str) else None,
+        "model_dtype": model_dtype(root),
+    }
     if block is None:
-        label = _DTYPES.get(dtype or "", UNQUANTIZED)
-        return Promise(
-            "none", label, model_type=model_type, model_dtype=dtype, source=source, traits=traits, notes=notes
-        )
+        return Promise("none", _DTYPES.get(model["model_dtype"] or "", UNQUANTIZED), notes=notes, **model)
     check_finite(block.value, block.path)
     method, remarks = method_of(block)
-    draft = read_block(block, Node(root), method)
-    where = f"{source}#{block.path}" if block.path else source
-    label = draft.label or promise_label(draft.groups, draft.kv)
-    if draft.label and draft.kv:
-        label = f"{draft.label} +KV-{draft.kv.label}"
+    return _freeze(read_block(block, Node(root), method), _raw(block), notes + remarks, model)
+
+
+def _freeze(draft: Draft, raw: str | None, notes: tuple[Note, ...], model: Mapping[str, Any]) -> Promise:
     return Promise(
         method=draft.method,
-        label=label,
+        label=join_labels([draft.label] if draft.label else [g.label for g in draft.groups], draft.kv_label),
         groups=tuple(draft.groups),
         ignore=tuple(draft.ignore),
         kv_cache=draft.kv,
-        raw_method=_raw(block),
+        raw_method=raw,
         algo=draft.algo,
-        model_type=model_type,
-        model_dtype=dtype,
-        source=where,
-        traits=traits,
         producer=draft.producer,
         status=draft.status,
         sparsity=draft.sparsity,
         transforms=tuple(draft.transforms),
-        notes=notes + remarks + tuple(draft.notes),
+        notes=notes + tuple(draft.notes),
+        **model,
     )
 
 
@@ -206,6 +207,6 @@ def _raw(block: Node) -> str | None:
     return show(raw)[1:-1] if isinstance(raw, str) and raw else None
 
 
-def with_notes(promise: Promise, notes: tuple[Note, ...]) -> Promise:
-    """The promise with file-level remarks before its own."""
-    return replace(promise, notes=notes + promise.notes) if notes else promise
+def with_notes(promise: Promise, before: tuple[Note, ...], after: tuple[Note, ...] = ()) -> Promise:
+    """The promise with remarks on its file before its own, and on its directory after them."""
+    return replace(promise, notes=before + promise.notes + after) if before or after else promise

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
-from logscan.checkpoint.errors import CheckpointError
+from logscan.checkpoint.errors import CheckpointError, printable
 from logscan.labels import kv_label, path_label
-from logscan.model import Claim, Group, KVPromise, Matcher, NumericPath, Operand
+from logscan.model import Group, KVPromise, Matcher, NumericPath, Operand
 
 Dynamic = bool | Literal["local"] | None
 Scope = Literal["linear", "moe_experts", "attention", "embedding"]
 
 MX_GROUP = 32
 NVFP4_GROUP = 16
+MAX_NAME = 200
 
 
 def fp8(
@@ -95,14 +96,13 @@ def group(
     algo: str | None = None,
     output: Operand | None = None,
 ) -> Group:
-    """A promise group with its label written. No targets stands for all linear layers."""
+    """A promise group with its label written. No targets stands for all linear layers.
+
+    The name may be a key of the file: it is cut, and what cannot be printed is escaped.
+    """
     matchers = tuple(targets) or (Matcher("class", "Linear"),)
-    return Group(name, scope, matchers, numeric, path_label(numeric), output, storage, algo)
+    return Group(printable(name, MAX_NAME), scope, matchers, numeric, path_label(numeric), output, storage, algo)
 
 
 def kv(operand: Operand) -> KVPromise:
     return KVPromise(operand, kv_label(operand))
-
-
-def claim_of(numeric: NumericPath) -> Claim:
-    return numeric.input_claim

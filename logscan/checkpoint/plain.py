@@ -1,7 +1,7 @@
 """Methods whose name says almost everything: EETQ, BitNet, FP-Quant, Quanto, DeepSpeed FP, SGLang's own.
 
 Source: transformers utils/quantization_config.py (EetqConfig, BitNetQuantConfig, FPQuantConfig, QuantoConfig); vLLM
-model_executor/layers/quantization/{deepspeedfp,fp_quant}.py; SGLang srt/layers/quantization/w8a8_*.py, blockwise_int8.py.
+model_executor/layers/quantization/{deepspeedfp,fp_quant}.py; SGLang srt/layers/quantization/w8a8_*.py.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """AMD Quark: a global scheme, schemes for layer patterns and layer types, and exclusions.
 
 Quark's words: `per_channel` on activations is per token; a list of two specs is quantized in two stages (fp8 then int4:
-INT4 is what is stored; fp4 in groups of 16 then an fp8 scale: NVFP4); `scale_format: e8m0` makes groups of 32 an MX format.
-Source: vLLM model_executor/layers/quantization/quark/quark.py and utils/ocp_mx_utils.py; quark.torch QTensorConfig.
+INT4 is what is stored; fp4 in groups of 16 then an fp8 scale: NVFP4); `scale_format: e8m0`: groups of 32 are MX.
+Source: vLLM model_executor/layers/quantization/quark/quark.py, utils/ocp_mx_utils.py; quark.torch QTensorConfig.
 """
 
 from __future__ import annotations

@@ -6,15 +6,22 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from logscan.checkpoint.errors import CheckpointError
+from logscan.checkpoint.errors import CheckpointError, printable, show
 from logscan.checkpoint.file import read_json
 from logscan.checkpoint.locate import Files, locate
-from logscan.checkpoint.normalise import promise_from_dict, with_notes
+from logscan.checkpoint.normalise import normalise, with_notes
+from logscan.labels import MIXED_LAYERS_NOT_LISTED, promise_label
 from logscan.model import Note, Promise
 
+if TYPE_CHECKING:
+    from logscan.checkpoint.tensors import Tensors
+
 ENGINES = ("vllm", "sglang", "trtllm")
+MAX_PATH = 500
+# vLLM transformers_utils/model_arch_config_convertor.py:_normalize_quantization_config; inline it reads more of them
+VLLM_SIDECAR_ALGOS = ("FP8", "FP8_PER_CHANNEL_PER_TOKEN", "FP8_PB_WO", "NVFP4", "MIXED_PRECISION")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +30,7 @@ class Checkpoint:
 
     promise: Promise
     readings: Mapping[str, Promise] = field(default_factory=dict)  # vllm sglang trtllm; empty where all read the same
+    tensors: Tensors | None = None  # of a directory that holds tensor files, where they were asked for
 
 
 def read_promise(path: str | os.PathLike[str], *, engine: str | None = None) -> Promise:
@@ -36,14 +44,24 @@ def read_promise(path: str | os.PathLike[str], *, engine: str | None = None) -> 
     return checkpoint.readings.get(_engine_name(engine), checkpoint.promise)
 
 
-def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
-    """The promise at `path` with all that its directory adds. Raises CheckpointError."""
+def read_checkpoint(path: str | os.PathLike[str], *, tensors: bool = False) -> Checkpoint:
+    """The promise at `path` with all that its directory adds. Raises CheckpointError.
+
+    `tensors`: also compare it with the headers of the tensor files there (seconds for a very large checkpoint).
+    """
     shown = os.fspath(path)
     try:
         files = locate(Path(shown))
-        return _read(files)
+        checkpoint = _read(files)
+        if not tensors or files.directory is None:
+            return checkpoint
+        from logscan.checkpoint.tensors import contradictions, read_tensors
+
+        held = read_tensors(files.directory)
+        promise = with_notes(checkpoint.promise, (), contradictions(checkpoint.promise, held))
+        return replace(checkpoint, promise=promise, tensors=held)
     except CheckpointError as error:
-        raise error.at(ascii(shown)[1:-1] if not shown.isprintable() else shown) from None
+        raise error.at(printable(shown, MAX_PATH)) from None
 
 
 def _engine_name(engine: str | None) -> str:
@@ -53,35 +71,36 @@ def _engine_name(engine: str | None) -> str:
 
 def _read(files: Files) -> Checkpoint:
     config, notes = _load(files.main)
+    inline = _normal(files.main, config, notes)
     if files.sidecar is None:
-        return Checkpoint(with_notes(promise_from_dict(config, source=files.main.name), notes))
+        return Checkpoint(inline)
     try:
-        sidecar, more = _load(files.sidecar)
-        beside = with_notes(promise_from_dict(_beside(config, sidecar), source=files.sidecar.name), more)
+        sidecar, notes = _load(files.sidecar)
+        beside = _normal(files.sidecar, config, notes, sidecar)
     except CheckpointError as error:
-        promise = with_notes(promise_from_dict(config, source=files.main.name), notes)
-        return Checkpoint(
-            _add(promise, Note("N_SIDECAR_UNREADABLE", f"{files.sidecar.name}: {error.code}: {error.detail}"))
-        )
-    inline = with_notes(promise_from_dict(config, source=files.main.name), notes)
-    if inline.method == "none":
-        return Checkpoint(
-            _add(beside, Note("N_SIDECAR", "config.json has no quantization block; all engines read the sidecar"))
-        )
-    return _both(inline, beside)
+        if inline.method == "none":
+            raise
+        return Checkpoint(_add(inline, "N_SIDECAR_UNREADABLE", f"{files.sidecar.name}: {error.code}: {error.detail}"))
+    return _sidecar_only(beside) if inline.method == "none" else _both(inline, beside)
+
+
+def _sidecar_only(beside: Promise) -> Checkpoint:
+    beside = _add(beside, "N_SIDECAR", "config.json has no quantization block; all engines read hf_quant_config.json")
+    if beside.algo is not None and beside.algo not in VLLM_SIDECAR_ALGOS:
+        beside = _add(beside, "N_SIDECAR_ALGO", f"vLLM refuses {show(beside.algo)} from hf_quant_config.json")
+    return Checkpoint(beside)
 
 
 def _both(inline: Promise, beside: Promise) -> Checkpoint:
-    if inline.label == "MIXED(layers not listed)" or inline.label.startswith("MIXED(layers not listed) "):
-        merged = replace(beside, kv_cache=inline.kv_cache or beside.kv_cache)
-        return Checkpoint(
-            _add(merged, Note("N_SIDECAR", "the layers of MIXED_PRECISION are listed in the sidecar only"))
-        )
-    if inline.label == beside.label:
+    if not inline.groups and inline.label.startswith(MIXED_LAYERS_NOT_LISTED) and beside.groups:
+        label = promise_label(beside.groups, inline.kv_cache or beside.kv_cache)
+        merged = replace(beside, kv_cache=inline.kv_cache or beside.kv_cache, label=label)
+        return Checkpoint(_add(merged, "N_SIDECAR", "only hf_quant_config.json lists the layers of MIXED_PRECISION"))
+    if inline.label == beside.label or beside.algo is None:  # without an algo TensorRT-LLM reads config.json too
         return Checkpoint(inline)
-    two = f"config.json promises {inline.label}, {beside.source} {beside.label}"
-    note = Note("N_SIDECAR_DISAGREES", f"{two}; vLLM and SGLang read the former, TensorRT-LLM the latter")
-    inline, beside = _add(inline, note), _add(beside, note)
+    two = f"config.json promises {inline.label}, hf_quant_config.json {beside.label}"
+    message = f"{two}; vLLM and SGLang read the former, TensorRT-LLM the latter"
+    inline, beside = (_add(promise, "N_SIDECAR_DISAGREES", message) for promise in (inline, beside))
     return Checkpoint(inline, {"vllm": inline, "sglang": inline, "trtllm": beside})
 
 
@@ -89,14 +108,17 @@ def _load(path: Path) -> tuple[dict[str, Any], tuple[Note, ...]]:
     try:
         return read_json(path)
     except CheckpointError as error:
-        raise error.at(str(path)) from None
+        raise error.at(printable(str(path), MAX_PATH)) from None
 
 
-def _beside(config: dict[str, Any], sidecar: dict[str, Any]) -> dict[str, Any]:
-    """The model's config with the sidecar in place of its own block, so that traits and dtype stay."""
-    rest = {k: v for k, v in config.items() if k not in ("quantization_config", "compression_config", "quantization")}
-    return {**rest, "quantization_config": sidecar}
+def _normal(
+    path: Path, config: dict[str, Any], notes: tuple[Note, ...], sidecar: dict[str, Any] | None = None
+) -> Promise:
+    try:
+        return with_notes(normalise(config, path.name, sidecar), notes)
+    except CheckpointError as error:
+        raise error.at(printable(str(path), MAX_PATH)) from None
 
 
-def _add(promise: Promise, note: Note) -> Promise:
-    return replace(promise, notes=(*promise.notes, note))
+def _add(promise: Promise, code: str, message: str) -> Promise:
+    return replace(promise, notes=(*promise.notes, Note(code, message)))
