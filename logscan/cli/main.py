@@ -227,7 +227,7 @@ def promise(
     output: options.Output = None,
 ) -> None:
     """What a checkpoint promises: its numeric path, layer group by layer group."""
-    execute("logscan.cli.explain:promise", checkpoint=checkpoint, format=format, output=output)
+    execute("logscan.cli.promise:run", checkpoint=checkpoint, format=format, output=output)
 
 
 @app.command(epilog="\b\nExamples\n  logscan explain LS101\n  logscan explain kv-cache-storage-only\n")

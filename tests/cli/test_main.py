@@ -150,7 +150,7 @@ def test_output_to_a_place_that_is_none(tmp_path):
 
 
 def test_text_that_stdout_cannot_encode_is_replaced():
-    result = run("rules", PYTHONIOENCODING="ascii", COLUMNS="60")
+    result = run("rules", PYTHONIOENCODING="ascii", COLUMNS="80")
     assert result.returncode == 0
     assert " ?" in result.stdout
 

@@ -3,6 +3,7 @@
 import copy
 import json
 from importlib.resources import files
+from pathlib import Path
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -17,6 +18,7 @@ SCHEMAS = {
     for path in files("logscan").joinpath("schemas").iterdir()
     if path.name.endswith(".json")
 }
+FIXTURES = Path(__file__).parents[2] / "fixtures"
 REGISTRY = Registry().with_resources((s["$id"], Resource.from_contents(s)) for s in SCHEMAS.values())
 
 
@@ -100,6 +102,14 @@ def test_expect(document):
     assert not validator("expect").is_valid(broken)
 
 
+def test_promise_of_a_checkpoint():
+    from logscan.checkpoint.reader import read_checkpoint
+    from logscan.cli.promise import document as promise_document
+
+    for config in sorted(FIXTURES.glob("*/config.json")):
+        validator("promise").validate(promise_document(read_checkpoint(str(config))))
+
+
 def test_promise():
     doc = {
         "schema": "logscan.promise/1",
@@ -110,7 +120,7 @@ def test_promise():
             {
                 "name": "group_0",
                 "label": "W8A8-FP8 per-channel/per-token-dynamic",
-                "targets": ["Linear"],
+                "targets": [{"kind": "class", "value": "Linear"}],
                 "scope": "linear",
                 "activation": "quantized",
                 "weights": {"dtype": "fp8_e4m3"},
@@ -118,7 +128,7 @@ def test_promise():
             }
         ],
         "kv_cache": {"label": "FP8 per-tensor-static"},
-        "ignore": ["lm_head"],
+        "ignore": [{"kind": "name", "value": "lm_head"}],
         "notes": [{"code": "N_BOM", "message": "a byte-order mark was skipped"}],
     }
     validator("promise").validate(doc)
