@@ -97,7 +97,8 @@ class Boots:
         phase_any = boot.status != "incomplete"
         for event in events:
             pattern = self._recogniser.patterns[event.pattern]
-            if (phase_any and pattern.phase != "any") or self._foreign_server(boot, record):
+            late = phase_any and pattern.phase != "any" and pattern.emits != "boot.ready"
+            if late or self._foreign_server(boot, record):
                 continue
             self._take(boot, event, pattern)
         if not events and not phase_any and record.origin == "engine" and len(boot.unrecognised) < UNRECOGNISED:
@@ -260,7 +261,7 @@ class Boots:
         facts: list[Fact] = []
         for event, component in own:
             facts += facts_of(event, self._recogniser.patterns[event.pattern], engine, component)
-        facts.sort(key=lambda f: f.line)
+        facts = distinct_kernels(sorted(facts, key=lambda f: f.line))
         status, decided = self._status(boot)
         census = Census(
             boot.records,
@@ -303,6 +304,19 @@ class Boots:
             if text and rank is not None and (best is None or rank < best[0]):
                 best = (rank, text, event.line)
         return (best[1], best[2]) if best else None
+
+
+def distinct_kernels(facts: Sequence[Fact]) -> list[Fact]:
+    """A kernel is stated once: what names it again for another layer class states that layer (`linear.layer`)."""
+    texts: dict[tuple[str, str], str] = {}
+    out = []
+    for fact in facts:
+        if fact.name == "linear.kernel":
+            first = texts.setdefault((fact.value, fact.component), fact.text)
+            if fact.text != first:
+                fact = replace(fact, name="linear.layer", value=fact.fields.get("layer", fact.value))
+        out.append(fact)
+    return out
 
 
 def same_image(boots: Sequence[Boot]) -> list[Boot]:

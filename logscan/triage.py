@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from logscan import document, hardware, versions
+from logscan import document, hardware, observed, versions
 from logscan.boots import Boots
 from logscan.intake import open_source
 from logscan.intake.source import Source
@@ -67,8 +67,8 @@ class Desk:
         out = []
         for boot in boots:
             boot = _engine_override(boot, self.given.engine, self.packs)
-            machine = hardware.observed(self.machine, boot)
-            out.append(document.Judged(boot, self.promise, machine, judge(boot, self.promise, machine, self.knowledge)))
+            machine = observed.observe(self.machine, boot)
+            out.append(document.Judged(boot, self.promise, machine, judge(boot, self.promise, machine, self.knowledge, self.machine)))
         return tuple(out)
 
 

@@ -24,15 +24,23 @@ class Judgement:
     verdict: Verdict
 
 
-def judge(boot: Boot, promise: Promise | None, machine: Machine, tables: Knowledge) -> Judgement:
-    """Verdicts of one boot. `promise` None: no checkpoint was given and the log states none."""
+def judge(
+    boot: Boot, promise: Promise | None, machine: Machine, tables: Knowledge, given: Machine | None = None
+) -> Judgement:
+    """Verdicts of one boot. `promise` None: no checkpoint was given and the log states none.
+
+    `machine` is what is known of the hardware, `given` what of it the user said (the log may contradict it).
+    """
     flags = flags_of(boot)
     resolved = next((f.value for f in boot.facts if f.name == "config.quantization"), None)
     experts = any(f.name.startswith("moe.") and f.component == "target" for f in boot.facts)
     bench = Bench(machine, tables, boot.engine.releases, boot)
-    rows_asked = asks(promise, flags, boot.engine.releases, request_rows(), resolved=resolved, experts=experts)
+    layers = {f.fields["layer"] for f in boot.facts if f.name == "linear.kernel" and "layer" in f.fields}
+    rows_asked = asks(
+        promise, flags, boot.engine.releases, request_rows(), resolved=resolved, experts=experts, layers=layers
+    )
     rows = tuple(_row(ask, rows_asked, bench, promise) for ask in rows_asked)
-    return Judgement(rows, findings(boot, rows, promise), worst_verdict(rows))
+    return Judgement(rows, findings(boot, rows, promise, given), worst_verdict(rows))
 
 
 def predict(

@@ -39,6 +39,15 @@ def coarser(ran: Operand, wanted: Operand) -> bool:
     return False
 
 
+def unsure(wanted: NumericPath, ran: NumericPath) -> bool:
+    """Whether `ran` leaves open an axis of the activations that `wanted` names."""
+    if wanted.input_claim != "quantized" or is_16bit(ran.input) and ran.input_claim == "none":
+        return False
+    if ran.input_claim == "unspecified" or ran.input is None:
+        return True
+    return wanted.input is not None and wanted.input.strategy is not None and ran.input.strategy is None
+
+
 def kinds(wanted: NumericPath, ran: NumericPath, compute: str) -> tuple[str, ...]:
     """The kinds of deviation of a GEMM path; empty when it is kept on every axis that `wanted` names.
 

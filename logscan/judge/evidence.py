@@ -17,7 +17,11 @@ from logscan.judge.order import Ask
 from logscan.model import Boot, Evidence, Fact, Machine, Promise
 
 _FORMAT = re.compile(r"nvfp4|mxfp4|mxfp6|mxfp8|fp8|fp4|int8|int4", re.I)
-_SELECTED = {"linear": "linear.kernel", "moe": "moe.backend", "attention": "attention.backend"}
+_SELECTED = {
+    "linear": ("linear.kernel", "linear.layer"),
+    "moe": ("moe.backend",),
+    "attention": ("attention.backend",),
+}
 _WEIGHT_ONLY = ("linear.weight_only", "moe.weight_only")
 CONTEXT = frozenset({"config.quantization", "linear.method", "linear.scheme", "quant.method"})
 
@@ -31,7 +35,7 @@ class Seen:
     weight_only: tuple[Fact, ...] = ()  # say that a kernel left the activations alone
     doubted: tuple[tuple[Fact, str], ...] = ()  # with the distrust row
     undecided: tuple[tuple[Fact, str], ...] = ()  # whether they can be believed hangs on the hardware
-    refused: tuple[Fact, ...] = ()
+    refused: tuple[Fact, ...] = ()  # the engine refused the path, or crashed in it
 
     @property
     def lines(self) -> tuple[Fact, ...]:
@@ -50,7 +54,7 @@ def gather(ask: Ask, asks: Sequence[Ask], boot: Boot, promise: Promise | None, m
             continue
         if fact.name in _WEIGHT_ONLY:
             weight_only.append(fact)
-        elif fact.name == _SELECTED.get(ask.path):
+        elif fact.name in _SELECTED.get(ask.path, ()):
             groups = _groups(fact, ask, promise)
             if ask.group not in groups:
                 continue
@@ -61,14 +65,34 @@ def gather(ask: Ask, asks: Sequence[Ask], boot: Boot, promise: Promise | None, m
                 doubted.append((fact, doubt[0]))
             else:
                 undecided.append((fact, doubt[0]))
-    refused = tuple(f for f in boot.facts if f.name == f"{'kv' if ask.path == 'kv_cache' else ask.path}.refused")
+    refused = _refused(ask, asks, boot)
     return Seen(tuple(selected), tuple(shared), tuple(weight_only), tuple(doubted), tuple(undecided), refused)
 
 
+def _refused(ask: Ask, asks: Sequence[Ask], boot: Boot) -> tuple[Fact, ...]:
+    """The refusals of this path, and the frame of the crash when the innermost one lies in it alone."""
+    if boot.status != "failed":
+        return ()
+    name = "kv" if ask.path == "kv_cache" else ask.path
+    found = [f for f in boot.facts if f.name in (f"{name}.refused", "quant.refused")]
+    if name not in ("linear", "moe"):
+        found = [f for f in found if f.name != "quant.refused"]
+    frames = [f for f in boot.facts if f.name.endswith(".crashed")]
+    if frames and not found:
+        frame = frames[-1]
+        rows = {a.path for a in asks if frame.path == a.path or (frame.path is None and a.path in ("linear", "moe"))}
+        if rows == {ask.path}:
+            found.append(frame)
+    return tuple(found)
+
+
 def _on_path(fact: Fact, path: str) -> bool:
+    """Whether a line is about a path; some texts are printed by the linears and the experts alike."""
     if fact.path is not None:
         return fact.path == path
-    return fact.name in _WEIGHT_ONLY or fact.name.startswith(path + ".")
+    if fact.name in _WEIGHT_ONLY:
+        return path in ("linear", "moe")
+    return fact.name.startswith(path + ".")
 
 
 def formats_named(text: str) -> frozenset[str]:
@@ -96,9 +120,11 @@ def _groups(fact: Fact, ask: Ask, promise: Promise | None) -> tuple[str, ...]:
 
 
 def _doubt(fact: Fact, ask: Ask, boot: Boot, machine: Machine, tables: Knowledge) -> tuple[str, bool] | None:
-    """The distrust row that applies (True), or may apply (False: the hardware is unknown)."""
+    """The distrust row that applies (True), or that one may apply (False: the hardware is not known)."""
     found = distrusted(fact.pattern, fact.fields, ask.order, machine, boot.engine.releases, tables)
-    return None if found is None else (found.id, found.certain)
+    if found is None:
+        return None
+    return ("", False) if found == "maybe" else (found[0], True)
 
 
 def cite(fact: Fact, role: str = "supports", distrusted_by: str | None = None) -> Evidence:

@@ -5,20 +5,25 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 
-from logscan import catalogue
+from logscan import catalogue, observed
 from logscan.judge.evidence import cite
-from logscan.model import Boot, Evidence, Fact, Finding, Promise, Row
+from logscan.model import Boot, Evidence, Fact, Finding, Machine, Promise, Row
 
 _DIED_OR_FAILED = {"failed": "LS501", "died": "LS506"}
 EVIDENCE = 5  # lines quoted in a finding
 
 
-def findings(boot: Boot, rows: Sequence[Row], promise: Promise | None) -> tuple[Finding, ...]:
+def findings(
+    boot: Boot, rows: Sequence[Row], promise: Promise | None, given: Machine | None = None
+) -> tuple[Finding, ...]:
     """Everything worth telling of a boot, worst first."""
     found = [f for row in rows for f in _of_row(row)]
     found += _of_boot(boot)
     found += _of_features(boot)
     found += _of_promise(promise)
+    conflict = observed.conflicts(given, boot) if given is not None else None
+    if conflict is not None:
+        found.append(_plain("LS704", conflict[0], conflict[1]))
     return tuple(sorted(found, key=lambda f: (-catalogue.SEVERITIES.index(f.severity), f.code)))
 
 

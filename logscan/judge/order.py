@@ -7,7 +7,7 @@ handed on as flags: they are causes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,13 +55,16 @@ def asks(
     *,
     resolved: str | None = None,
     experts: bool = False,
+    layers: Collection[str] = (),
 ) -> tuple[Ask, ...]:
     """The rows of a boot (or of an `expect`), in path order.
 
     `flags`: engine arguments by underscore name. `resolved`: the engine line's `quantization=`, `"None"` for an
     unquantized model, None when not seen. `experts`: the log shows experts. `requests`: rows of requests.toml.
+    `layers`: layer classes that the log names; those of an online method show that the checkpoint is unquantized.
     """
-    unquantized = promise.method == "none" if promise is not None else resolved == "None"
+    online_layers = {name for row in requests for name in row.get("layers", ())}
+    unquantized = promise.method == "none" if promise is not None else resolved == "None" or bool(online_layers & set(layers))
     out: list[Ask] = []
     online = requested_path("quantization", flags.get("quantization"), "linear", releases, requests)
     online_moe = requested_path("quantization", flags.get("quantization"), "moe", releases, requests)

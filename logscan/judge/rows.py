@@ -107,7 +107,9 @@ def _measure(ask: Ask, outcome: Outcome, default: NumericPath | None) -> Reading
         found = tuple(k for k in compare.kinds(default, outcome.numeric, outcome.compute) if k == "coarser-scales")
         against = "default" if found else against
     moving = [k for k in found if k not in _NEVER_MOVES]
-    return Reading("downgraded" if moving else "kept", found, outcome.numeric, outcome.compute, outcome, against)
+    open_axis = compare.unsure(ask.wanted, outcome.numeric) or (default and compare.unsure(default, outcome.numeric))
+    verdict: Verdict = "downgraded" if moving else "unproven" if open_axis else "kept"
+    return Reading(verdict, found, outcome.numeric, outcome.compute, outcome, against)
 
 
 def _named(ask: Ask, seen: Seen, bench: Bench, default: NumericPath | None) -> list[tuple[Reading, str]]:
@@ -210,6 +212,8 @@ def _from_lines(
         caveats=("rank-limited",),
         because=same[0].outcome.because if same else (),
     )
+    if worst.verdict == "unproven":
+        return replace(row, kinds=(), reasons=_splitting(readings, bench) or _why_open(bench), caveats=row.caveats)
     if worst.outcome.crashes or worst.verdict == "not-served":
         return replace(row, verdict="unproven", reasons=("line-untrusted",), extent=None, visibility=None)
     crashing = [r for r in readings if r.outcome.crashes and r.outcome.kernel in {n for _, n in named}]
@@ -229,6 +233,8 @@ def _from_derivation(base: Row, ask: Ask, seen: Seen, bench: Bench, readings: Se
         reasons = _splitting(readings, bench) or ("unknown-kernel",)
         return replace(base, reasons=reasons, kernels=kernels, caveats=caveats)
     first = readings[0]
+    if first.verdict == "unproven":
+        return replace(base, reasons=_why_open(bench), kernels=kernels, caveats=caveats, ran=_label(first.numeric))
     if first.verdict == "not-served":
         if bench.boot is not None and bench.boot.status in ("ready", "died"):
             return replace(base, reasons=("line-untrusted",), kernels=kernels, caveats=caveats, refusal=first.outcome.refusal)
@@ -338,6 +344,15 @@ def _why_nothing(ask: Ask, seen: Seen, bench: Bench) -> tuple[str, ...]:
     if not bench.releases:
         reasons.append("unknown-version")
     return tuple(reasons) or ("not-printed-in-version",)
+
+
+def _why_open(bench: Bench) -> tuple[str, ...]:
+    """Why an axis of a known kernel stays open: what its gate hangs on, or the tables do not say."""
+    if bench.machine.platform is None or (bench.machine.platform == "cuda" and bench.machine.sm is None):
+        return ("no-gpu",)
+    if bench.machine.platform == "cuda" and bench.machine.cuda is None:
+        return ("no-cuda",)
+    return ("not-printed-in-version",)
 
 
 def _with_disagreement(

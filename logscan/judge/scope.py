@@ -47,20 +47,25 @@ def has_experts(promise: Promise) -> bool:
 
 def groups_on(promise: Promise, path: str) -> tuple[Group, ...]:
     """The groups that speak for a path. Several groups on one path are a mixed promise there."""
+    linear = tuple(g for g in promise.groups if g.scope == "linear")
     if path == "linear":
-        return tuple(g for g in promise.groups if g.scope == "linear" and _covers(promise, g, _DENSE))
+        return tuple(g for g in linear if not _is_generic(g) or _covers(promise, g, _DENSE))
     if path == "moe":
         own = tuple(g for g in promise.groups if g.scope == "moe_experts")
-        return own or tuple(g for g in promise.groups if g.scope == "linear" and _covers(promise, g, _EXPERTS))
+        return own or tuple(g for g in linear if _covers(promise, g, _EXPERTS))
     return tuple(g for g in promise.groups if g.scope == path)
 
 
+def _is_generic(group: Group) -> bool:
+    return not group.targets or any(t.kind in ("all", "class") for t in group.targets)
+
+
 def _covers(promise: Promise, group: Group, names: Iterable[str]) -> bool:
-    return any(_targets(group, n) and not any(matches(i, n) for i in promise.ignore) for n in names)
-
-
-def _targets(group: Group, name: str) -> bool:
-    return not group.targets or any(t.kind in ("all", "class") or matches(t, name) for t in group.targets)
+    generic = _is_generic(group)
+    return any(
+        (generic or any(matches(t, n) for t in group.targets)) and not any(matches(i, n) for i in promise.ignore)
+        for n in names
+    )
 
 
 def matches(matcher: Matcher, name: str) -> bool:

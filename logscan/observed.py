@@ -1,0 +1,99 @@
+"""What a boot itself says about its machine, under what the user gave.
+
+A dense model on one healthy box prints its GPU nowhere; a few lines leak it (a tuned-config path, `arch=sm89`, a refusal).
+The toolkit is in the version string or nowhere. What was given wins; a contradiction is for the findings to tell.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from logscan import hardware, versions
+from logscan.model import Authority, Boot, Fact, InputError, Machine
+
+_SM = re.compile(r"(?:sm_?)?(\d{2,3})[af]?|(\d{1,2})\.(\d)", re.A)
+_PLATFORMS = ("cuda", "rocm", "xpu", "cpu", "tpu")
+
+
+def observe(given: Machine, boot: Boot) -> Machine:
+    """The machine of one boot: what was given, completed by what the boot logged."""
+    logged = logged_machine(boot)
+    authority: dict[str, Authority] = {**logged.authority, **given.authority}
+    known_gpu = given.platform is not None
+    if known_gpu and logged.sm is not None and given.sm is None:
+        authority.pop("gpu", None)
+    return replace(
+        given,
+        platform=given.platform or logged.platform,
+        gpu=given.gpu or (None if known_gpu else logged.gpu),
+        sm=given.sm if known_gpu else logged.sm,
+        gfx=given.gfx if known_gpu else logged.gfx,
+        cuda=given.cuda or (logged.cuda if (given.platform or logged.platform or "cuda") == "cuda" else None),
+        authority=authority,
+    )
+
+
+def logged_machine(boot: Boot) -> Machine:
+    """What the boot's own lines say: GPU name, capability, platform, toolkit."""
+    found = Machine(platform=_platform(boot))
+    authority: dict[str, Authority] = {}
+    for fact in boot.facts:
+        if fact.name == "gpu.name" and found.gpu is None and (card := hardware.lookup(fact.value)):
+            found = replace(found, gpu=fact.value, platform=card.platform, sm=found.sm or card.sm, gfx=card.gfx)
+            authority["gpu"] = "logged"
+            authority.setdefault("sm", "derived")
+        elif fact.name == "gpu.sm" and authority.get("sm") != "logged" and (sm := capability(fact.value)):
+            found = replace(found, sm=sm, platform=found.platform or "cuda")
+            authority["sm"] = "logged"
+    toolkit = _toolkit(boot)
+    if toolkit is not None:
+        authority["cuda"] = "logged"
+    return replace(found, cuda=toolkit, authority=authority)
+
+
+def capability(text: str) -> int | None:
+    """89 of `sm89`, `sm_89`, `8.9` or `89`."""
+    m = _SM.fullmatch(text.strip())
+    if m is None:
+        return None
+    return int(m[1]) if m[1] else int(m[2]) * 10 + int(m[3])
+
+
+def _platform(boot: Boot) -> str | None:
+    """The platform that the boot names. `device_config=cuda` is printed on ROCm too, so it settles nothing by itself."""
+    local = _local(boot)
+    for word in ("cpu", "xpu", "rocm", "tpu"):
+        if local.startswith(word):
+            return word
+    for name in ("engine.platform", "config.device_config"):
+        value = next((f.value.lower().rstrip(".") for f in boot.facts if f.name == name), "")
+        if value in _PLATFORMS and (name == "engine.platform" or value != "cuda"):
+            return value
+    return "cuda" if local.startswith("cu1") else None
+
+
+def _local(boot: Boot) -> str:
+    version = versions.parse(boot.engine.version) if boot.engine.version else None
+    return version.local if version is not None else ""
+
+
+def _toolkit(boot: Boot) -> tuple[int, int] | None:
+    texts = [f.value for f in boot.facts if f.name == "cuda.version"] + [p for p in _local(boot).split(".") if p.startswith("cu1")]
+    for text in texts:
+        try:
+            return hardware.cuda(text)
+        except InputError:
+            continue
+    return None
+
+
+def conflicts(given: Machine, boot: Boot) -> tuple[str, tuple[Fact, ...]] | None:
+    """How the boot contradicts what was given, and the lines that do; None where it does not."""
+    logged = logged_machine(boot)
+    if given.sm is not None and logged.sm is not None and given.sm != logged.sm:
+        facts = tuple(f for f in boot.facts if f.name in ("gpu.name", "gpu.sm"))
+        return f"{given.gpu} (sm_{given.sm}) was given, the log shows sm_{logged.sm}", facts
+    if given.platform is not None and logged.platform is not None and given.platform != logged.platform:
+        return f"platform {given.platform} was given, the log shows {logged.platform}", ()
+    return None
