@@ -97,8 +97,8 @@ def render(folder: Path) -> tuple[Path, Path]:
         "model='org/model', speculative_config=None, dtype=torch.bfloat16, max_seq_len=8192, tensor_parallel_size=1, "
         "quantization=compressed-tensors, enforce_eager=False, kv_cache_dtype=auto, device_config=cuda",
         f"{core}WARNING 07-14 10:00:02 [marlin_utils_fp8.py:92] Your GPU does not have native support for FP8 "
-        "computation but FP8 quantization is being used. Weight-only FP8 compression will be used leveraging the Marlin kernel. "
-        "This may degrade performance for compute-heavy workloads.",
+        "computation but FP8 quantization is being used. Weight-only FP8 compression will be used leveraging the "
+        "Marlin kernel. This may degrade performance for compute-heavy workloads.",
     ]
     load = [
         f"{core}INFO 07-14 10:00:03 [weights.py:{n}] Loading shard {n} of 300 into layer {n % 80}" for n in range(300)

@@ -7,9 +7,8 @@ them from here.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from logscan import tomlcache
 from logscan.model import PATHS, SEVERITIES, InputError, Severity
@@ -21,8 +20,7 @@ Moves = Literal["always", "never", "request", "default", "static-scale"]
 NOT_SERVED = "00"
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(NamedTuple):
     """A kind of deviation. `severity_of` overrides `severity` by `path`, `against` or `reuse`; the first match wins."""
 
     id: str
@@ -60,8 +58,7 @@ class Kind:
         return self.severity
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(NamedTuple):
     """One rule. `fix` by cause; its `unknown` entry serves every cause that it does not list."""
 
     code: str
@@ -71,8 +68,8 @@ class Rule:
     why: str
     severity: Severity
     consequence: tuple[str, ...]
-    fix: Mapping[str, str] = field(repr=False)
-    sources: tuple[str, ...] = field(repr=False)
+    fix: Mapping[str, str]
+    sources: tuple[str, ...]
     path: str | None = None
     kind: str | None = None
 
@@ -88,8 +85,7 @@ def kinds() -> Mapping[str, Kind]:
     return {entry["id"]: _kind(entry) for entry in entries}
 
 
-@dataclass(frozen=True, slots=True)
-class Reason:
+class Reason(NamedTuple):
     """Why a row is unproven (with `advice`), or what limits any verdict (a caveat: advice is empty)."""
 
     id: str
