@@ -68,7 +68,9 @@ class Desk:
         for boot in boots:
             boot = _engine_override(boot, self.given.engine, self.packs)
             machine = observed.observe(self.machine, boot)
-            out.append(document.Judged(boot, self.promise, machine, judge(boot, self.promise, machine, self.knowledge, self.machine)))
+            known = next((p.releases for p in self.packs if p.engine == boot.engine.name), ())
+            judgement = judge(boot, self.promise, machine, self.knowledge, self.machine, known)
+            out.append(document.Judged(boot, self.promise, machine, judgement))
         return tuple(out)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from logscan.judge.evidence import gather
+from logscan.judge.causes import explain
+from logscan.judge.evidence import Seen, gather
 from logscan.judge.findings import findings
 from logscan.judge.knowledge import Knowledge
 from logscan.judge.order import Ask, asks, is_set
@@ -25,16 +26,22 @@ class Judgement:
 
 
 def judge(
-    boot: Boot, promise: Promise | None, machine: Machine, tables: Knowledge, given: Machine | None = None
+    boot: Boot,
+    promise: Promise | None,
+    machine: Machine,
+    tables: Knowledge,
+    given: Machine | None = None,
+    known: tuple[str, ...] = (),
 ) -> Judgement:
     """Verdicts of one boot. `promise` None: no checkpoint was given and the log states none.
 
-    `machine` is what is known of the hardware, `given` what of it the user said (the log may contradict it).
+    `machine` is what is known of the hardware, `given` what of it the user said (the log may contradict it),
+    `known` all releases of the engine, ascending.
     """
     flags = flags_of(boot)
     resolved = next((f.value for f in boot.facts if f.name == "config.quantization"), None)
     experts = any(f.name.startswith("moe.") and f.component == "target" for f in boot.facts)
-    bench = Bench(machine, tables, boot.engine.releases, boot)
+    bench = Bench(machine, tables, boot.engine.releases, boot, known)
     layers = {f.fields["layer"] for f in boot.facts if f.name == "linear.kernel" and "layer" in f.fields}
     rows_asked = asks(
         promise, flags, boot.engine.releases, request_rows(), resolved=resolved, experts=experts, layers=layers
@@ -44,24 +51,22 @@ def judge(
 
 
 def predict(
-    promise: Promise | None, flags: Mapping[str, str], machine: Machine, releases: tuple[str, ...], tables: Knowledge
+    promise: Promise | None,
+    flags: Mapping[str, str],
+    machine: Machine,
+    releases: tuple[str, ...],
+    tables: Knowledge,
+    known: tuple[str, ...] = (),
 ) -> tuple[Row, ...]:
     """The rows that an order will get, before anything ran: every one of them derived."""
-    bench = Bench(machine, tables, releases)
+    bench = Bench(machine, tables, releases, None, known)
     rows_asked = asks(promise, flags, releases, request_rows())
     return tuple(_row(ask, rows_asked, bench, promise) for ask in rows_asked)
 
 
 def _row(ask: Ask, rows_asked: tuple[Ask, ...], bench: Bench, promise: Promise | None) -> Row:
-    from logscan.judge.causes import explain
-
     boot = bench.boot
-    if boot is None:
-        from logscan.judge.evidence import Seen
-
-        seen = Seen()
-    else:
-        seen = gather(ask, rows_asked, boot, promise, bench.machine, bench.tables)
+    seen = gather(ask, rows_asked, boot, promise, bench.machine, bench.tables) if boot is not None else Seen()
     if ask.path == "attention":
         return attention_row(ask, seen, bench)
     if ask.path == "kv_cache":

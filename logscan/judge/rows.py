@@ -52,6 +52,7 @@ class Bench:
     tables: Knowledge
     releases: tuple[str, ...]
     boot: Boot | None = None
+    known: tuple[str, ...] = ()  # all releases of the engine, ascending
 
     @property
     def ready(self) -> bool:
@@ -143,8 +144,13 @@ def _still_possible(readings: Sequence[Reading], seen: Seen, bench: Bench) -> li
 
 
 def _would_show(outcome: Outcome, said: Iterable[str], bench: Bench) -> bool:
-    """Whether the outcome prints a line that this boot would have shown, and does not."""
-    boot = bench.boot
+    """Whether the outcome prints a line that this boot would have shown, and does not.
+
+    Silence narrows the kernels of a known machine. Where the machine is not known it must not stand in for knowing it.
+    """
+    boot, machine = bench.boot, bench.machine
+    if machine.platform is None or (machine.platform == "cuda" and machine.sm is None):
+        return False
     if boot is None or boot.census.head != "seen" or boot.status == "incomplete":
         return False
     said = set(said) | {f.pattern for f in boot.facts}
