@@ -85,13 +85,14 @@ def _boot(item: Shown, verbose: bool, alone: bool) -> Iterator[Line]:
             told.add(id(finding))
     quiet: list[Json] = []
     fixes: dict[str, str] = {}
+    explained: set[str] = set()
     for row in view.rows(boot):
         about = [f for f in view.findings_of(row, boot) if id(f) not in told]
         if row["verdict"] == "no-promise" and not about:
             quiet.append(row)
             continue
         yield BLANK
-        yield from _row(row, about, log, verbose, fixes)
+        yield from _row(row, about, log, verbose, fixes, explained)
         told.update(id(f) for f in about)
     if quiet:
         yield BLANK
@@ -136,13 +137,15 @@ def _identity(item: Shown, alone: bool) -> Iterator[Line]:
 def _hardware(hardware: Json) -> list[Span]:
     spans: list[Span] = []
     for key, label in (("gpu", "GPU"), ("sm", "SM"), ("cuda", "CUDA")):
-        value, authority = hardware.get(key), hardware["authority"].get(key)
+        value, authority = hardware[key], hardware["authority"].get(key)
         spans.append(Span(" · " if spans else "", "dim"))
         if value is None:
-            spans.append(Span(f"{label} unknown", "dim"))
-        else:
-            spans.append(Span(clean(value, 60) if key == "gpu" else f"{label} {clean(value, 20)}"))
-            spans.append(Span(f" ({authority})" if authority else "", "dim"))
+            hint = " (give --gpu)" if key == "gpu" and hardware["sm"] is None else ""
+            spans.append(Span(f"{label} unknown{hint}", "dim"))
+            continue
+        named = key == "gpu" or str(value).startswith("gfx")
+        spans.append(Span(clean(value, 60) if named else f"{label} {clean(value, 20)}"))
+        spans.append(Span(f" ({authority})" if authority else "", "dim"))
     return spans
 
 
@@ -150,7 +153,9 @@ def _field(name: str, *spans: Span, indent: str = "  ") -> Line:
     return line(*spans, first=f"{indent}{name:<10}", rest=" " * (len(indent) + 10))
 
 
-def _row(row: Json, findings: list[Json], log: Json, verbose: bool, fixes: dict[str, str]) -> Iterator[Line]:
+def _row(
+    row: Json, findings: list[Json], log: Json, verbose: bool, fixes: dict[str, str], explained: set[str]
+) -> Iterator[Line]:
     mark, style = _LOOKS[row["verdict"]]
     head = [Span(mark, style), Span(" "), Span(view.title(row), "bold"), Span(" "), Span(row["verdict"].upper(), style)]
     if row["component"] != "target":
@@ -173,8 +178,7 @@ def _row(row: Json, findings: list[Json], log: Json, verbose: bool, fixes: dict[
     if row["authority"]:
         basis = {"logged": "the log", "derived": "derived from release, hardware and checkpoint; no line prints it"}
         yield _field("basis", Span(basis.get(row["authority"]) or clean(row["authority"], 80)), indent="    ")
-    for reason in row["reasons"]:
-        yield from _reason(reason)
+    yield from _reasons(row, explained)
     limit = 1 if row["verdict"] == "kept" else _EVIDENCE_SHOWN
     yield from _evidence(row["evidence"], log, verbose, "    ", limit)
     for finding in findings:
@@ -194,22 +198,26 @@ def _kernels(row: Json, joint: str) -> list[Span]:
     return [Span(joint + names, "dim")] if names else []
 
 
-def _reason(reason: str) -> Iterator[Line]:
-    known = catalogue.reasons().get(reason)
-    if known is None:
-        yield _field("why", Span(clean(reason, 80), "warn"), indent="    ")
-        return
-    yield _field("why", Span(reason, "warn"), Span(f": {known.what}"), indent="    ")
-    yield _field("do", Span(known.advice), indent="    ")
+def _reasons(row: Json, explained: set[str]) -> Iterator[Line]:
+    """Why a row is unproven, each with what to do; those that an earlier row of the boot explained, by name only."""
+    known = catalogue.reasons()
+    for reason in row["reasons"]:
+        if reason in known and reason not in explained:
+            yield _field("why", Span(reason, "warn"), Span(f": {known[reason].what}"), indent="    ")
+            yield _field("do", Span(known[reason].advice), indent="    ")
+    again = [reason for reason in row["reasons"] if reason in explained or reason not in known]
+    if again:
+        yield _field("why", Span(", ".join(clean(r, 80) for r in again), "warn"), indent="    ")
+    explained.update(row["reasons"])
 
 
 def _evidence(
     evidence: list[Json], log: Json, verbose: bool, indent: str, limit: int = _EVIDENCE_SHOWN
 ) -> Iterator[Line]:
     # Lines that decide come before those that only stand beside them.
-    ranked = sorted(evidence, key=lambda e: e["role"] == "context")
+    ranked = sorted(view.alike(evidence), key=lambda pair: pair[0]["role"] == "context")
     shown = ranked if verbose else ranked[:limit]
-    for item in sorted(shown, key=lambda e: int(e["line"])):
+    for item, count in sorted(shown, key=lambda pair: int(pair[0]["line"])):
         contradicts = item["role"] == "contradicts"
         role = Span(" not true here: ", "warn") if contradicts else Span(" ")
         yield line(
@@ -217,12 +225,17 @@ def _evidence(
             Span(f" [{item['means']}]", "dim"),
             role,
             Span(clean(item["text"], 1000 if verbose else _EVIDENCE_CHARACTERS)),
+            _times(count),
             first=indent,
             rest=indent + "  ",
         )
-    if len(shown) < len(evidence):
-        more = len(evidence) - len(shown)
-        yield line(Span(f"and {more} more line{'s' if more > 1 else ''} (--verbose)", "dim"), first=indent)
+    if len(shown) < len(ranked):
+        more = len(ranked) - len(shown)
+        yield line(Span(f"and {more} more line{'s' * (more > 1)} (--verbose)", "dim"), first=indent)
+
+
+def _times(count: int) -> Span:
+    return Span(f" ({count} times)" if count > 1 else "", "dim")
 
 
 def _place(log: Json, number: int) -> str:
@@ -265,12 +278,13 @@ def _unrecognised(boot: Json, log: Json, verbose: bool) -> Iterator[Line]:
     yield BLANK
     code = [Span(f"{f['code']} ", "bold") for f in boot["findings"] if f["code"] == UNOWNED]
     yield line(*code, Span("Lines that look like selections and are not known:", "warn"), first="  ")
-    shown = lines if verbose else lines[:_EVIDENCE_SHOWN]
-    for item in shown:
+    distinct = view.alike(lines)
+    shown = distinct if verbose else distinct[:_EVIDENCE_SHOWN]
+    for item, count in shown:
         where = Span(_place(log, item["line"]), "note")
-        yield line(where, " ", clean(item["text"], _EVIDENCE_CHARACTERS), first="    ", rest="      ")
-    if len(shown) < len(lines):
-        yield line(Span(f"and {len(lines) - len(shown)} more (--verbose)", "dim"), first="    ")
+        yield line(where, " ", clean(item["text"], _EVIDENCE_CHARACTERS), _times(count), first="    ", rest="      ")
+    if len(shown) < len(distinct):
+        yield line(Span(f"and {len(distinct) - len(shown)} more (--verbose)", "dim"), first="    ")
 
 
 def _facts(boot: Json) -> Iterator[Line]:

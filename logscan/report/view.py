@@ -87,6 +87,14 @@ def findings_of(row: Json, boot: Json) -> list[Json]:
     ]
 
 
+def alike(lines: Sequence[Json]) -> list[tuple[Json, int]]:
+    """Lines of equal text and weight once, where they stand first, with how often they stand: ranks repeat them."""
+    found: dict[tuple[Any, ...], list[Any]] = {}
+    for item in lines:
+        found.setdefault((item["text"], item.get("role"), item.get("means")), [item, 0])[1] += 1
+    return [(item, count) for item, count in found.values()]
+
+
 def engine_name(engine: Json) -> str:
     """`vLLM 0.24.0`, as people write it."""
     names = {"vllm": "vLLM", "trtllm": "TensorRT-LLM", "sglang": "SGLang", None: "unknown engine"}

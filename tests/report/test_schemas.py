@@ -36,6 +36,17 @@ def test_triage(each_document):
     validator("triage").validate(json.loads(render(each_document, "json")))
 
 
+@pytest.mark.parametrize("log", sorted(FIXTURES.glob("*/boot.log")), ids=lambda path: path.parent.name)
+def test_triage_of_each_fixture(log):
+    from logscan.triage import triage
+
+    config = log.with_name("config.json")
+    doc = triage(log, ckpt=str(config) if config.exists() else None)
+    validator("triage").validate(doc)
+    for line in render(doc, "jsonl").splitlines():
+        validator("boot").validate(json.loads(line))
+
+
 def test_each_line_of_jsonl(each_document):
     for line in render(each_document, "jsonl").splitlines():
         validator("boot").validate(json.loads(line))

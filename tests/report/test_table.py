@@ -84,6 +84,25 @@ def test_a_finding_stands_under_the_row_of_its_group(document):
     assert text.count("LS101 high") == 2
 
 
+def test_a_reason_is_explained_once(document):
+    doc = document("unproven")
+    for row in doc["logs"][0]["boots"][0]["paths"]:
+        row["reasons"] = ["no-gpu"]
+    text = render(doc, "table", width=160)
+    assert text.count("no-gpu") == 2 and text.count("Give --gpu;") == 1
+
+
+def test_lines_that_ranks_repeat_stand_once(document):
+    doc = document("downgraded")
+    boot = doc["logs"][0]["boots"][0]
+    row = next(row for row in boot["paths"] if row["path"] == "linear")
+    row["evidence"] += [row["evidence"][1] | {"line": 100 + rank} for rank in range(7)]
+    boot["unrecognised"] *= 3
+    text = render(doc, "table", width=160)
+    assert "vllm.log:35 [selected]" in text and "(8 times)" in text and "vllm.log:100" not in text
+    assert "vllm.log:77 Using FooBar kernel for the shared experts (3 times)" in text
+
+
 def test_reasons_come_with_what_to_do(document):
     from logscan import catalogue
 
