@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from logscan import versions
 from logscan.meaning import engine_of, facts_of
-from logscan.model import Boot, Census, Component, Event, Fact, Record, Status
+from logscan.model import Boot, Census, Component, Event, Fact, Record, Status, replace
 from logscan.packs.schema import Pack, Pattern
 from logscan.recognise import Recogniser
 
@@ -31,7 +31,7 @@ EVENTS_PER_PATTERN = 200
 UNRECOGNISED = 50
 
 
-@dataclass(slots=True)
+@dataclass
 class _Open:
     """A boot being read. Mutable, and nobody's but this module's."""
 
@@ -57,9 +57,8 @@ class _Open:
     @property
     def over(self) -> bool:
         """Whether a new start marker can no longer belong here."""
-        return (
-            self.status != "incomplete" or "exception" in self.marks or ("engine_ready" in self.marks and not self.server)
-        )
+        offline_ready = "engine_ready" in self.marks and not self.server
+        return self.status != "incomplete" or "exception" in self.marks or offline_ready
 
 
 class Boots:
@@ -101,9 +100,9 @@ class Boots:
             if late or self._foreign_server(boot, record):
                 continue
             self._take(boot, event, pattern)
-        if not events and not phase_any and record.origin == "engine" and len(boot.unrecognised) < UNRECOGNISED:
-            if _SELECTION.search(record.text):
-                boot.unrecognised.append((record.line, record.text.decode("utf-8", "replace")[:500]))
+        if not events and not phase_any and record.origin == "engine" and _SELECTION.search(record.text):
+            boot.unrecognised.append((record.line, record.text.decode("utf-8", "replace")[:500]))
+            del boot.unrecognised[UNRECOGNISED:]
         return boot.status != before
 
     @staticmethod
@@ -135,7 +134,8 @@ class Boots:
             boot = self._started(record, start, boot, pids)
         if boot is None:
             if all(record.origin == "uvicorn" or self._emits(e) == "boot.exception" for e in events):
-                return self._wait(record)  # any web service, any Python program
+                self._wait(record)  # any web service, any Python program
+                return None
             boot = self._new(record, record.line)
         for p in pids:
             self._owner.setdefault((source, p), boot)
@@ -172,7 +172,8 @@ class Boots:
 
     def _is_new(self, boot: _Open, kind: str, record: Record, pids: frozenset[str]) -> bool:
         if boot.over:
-            return not (kind != "boot.start" and _REPLICA.search(record.process) and pids & boot.starter.get(kind, pids))
+            replica = kind != "boot.start" and _REPLICA.search(record.process)
+            return not (replica and pids & boot.starter.get(kind, pids))
         actor = _RAY_ACTOR.match(record.process)
         if actor and boot.actor and actor[1] != boot.actor and kind == "boot.engine" and "boot.engine" in boot.marks:
             return True
@@ -320,7 +321,7 @@ def distinct_kernels(facts: Sequence[Fact]) -> list[Fact]:
 
 
 def same_image(boots: Sequence[Boot]) -> list[Boot]:
-    """Boots that died before they printed a version take that of another start of the same source: one image, one release."""
+    """Boots that died before they printed a version take that of another start of the same source: it is one image."""
     known = {b.source: b.engine for b in reversed(boots) if b.engine.version is not None}
     return [
         replace(b, engine=replace(known[b.source], authority="derived", line=None))

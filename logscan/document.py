@@ -1,11 +1,10 @@
-"""Judged boots → the JSON document `logscan.triage/1`. Keys may be added; `[]` and `null` are written, never left out."""
+"""Judged boots → the JSON document `logscan.triage/1`. Keys may be added; `[]` and `null` are never left out."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from logscan import __version__
 from logscan.judge import Judgement
@@ -29,8 +28,7 @@ _SECRET = re.compile(r"(?:^|[._-])(?:api_?keys?|hf_token|token|password|secret|s
 Text = Callable[[str], str]
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
+class Judged(NamedTuple):
     """A boot with everything that its verdict rests on."""
 
     boot: Boot
@@ -39,8 +37,7 @@ class Judged:
     judgement: Judgement
 
 
-@dataclass(frozen=True, slots=True)
-class LogReport:
+class LogReport(NamedTuple):
     """One log: what was read, and its boots in order."""
 
     name: str
@@ -54,7 +51,11 @@ class LogReport:
 
 
 def document(
-    logs: Sequence[LogReport], packs: Sequence[Pack], given: dict[str, Any], counted: str = "last", clean: Text | None = None
+    logs: Sequence[LogReport],
+    packs: Sequence[Pack],
+    given: dict[str, Any],
+    counted: str = "last",
+    clean: Text | None = None,
 ) -> dict[str, Any]:
     """The whole document. `counted`: `last` (of each source) or `all` boots decide verdict, status and worst.
 
@@ -120,7 +121,7 @@ def boot_document(judged: Judged, text: Text) -> dict[str, Any]:
     """One boot, as it stands in `logs[].boots` and on a line of `--format jsonl`."""
     boot, machine, promise = judged.boot, judged.machine, judged.promise
     return {
-        "index": boot.index,
+        "index": boot.number,
         "source": text(boot.source),
         "lines": {"first": boot.first, "last": boot.last, "interleaved": boot.interleaved},
         "status": boot.status,

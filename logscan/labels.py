@@ -87,7 +87,7 @@ def path_label(path: NumericPath) -> str:
     """Weights and activations of one path: `W8A8-FP8 per-channel/per-token-dynamic`, `W4A16-NVFP4 g16`, `BF16`."""
     weights, inputs = path.weights, path.input if path.input_claim == "quantized" else None
     if weights is None:
-        return f"A{_bits(inputs.bits)}-{operand_label(inputs)}" if inputs else UNQUANTIZED
+        return f"W16A{_bits(inputs.bits)}-{operand_label(inputs)}" if inputs else UNQUANTIZED
     if weights.dtype in SIXTEEN_BIT and inputs is None:
         return SIXTEEN_BIT[weights.dtype]
     activation = _bits(inputs.bits) if inputs else {"none": "16"}.get(path.input_claim, "?")

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 
 from logscan import reprs, versions
-from logscan.model import Component, Engine, Event, Fact, Record
+from logscan.model import Component, Engine, Event, Fact, Record, replace
 from logscan.packs.schema import Pack, Pattern, Site
 from logscan.recognise import value_of
 
@@ -29,7 +28,8 @@ def engine_of(name: str | None, printed: tuple[str, int] | None, events: Iterabl
         return Engine(name, printed[0], kind, "logged", printed[1], None, versions.around(version, pack.releases))
     fits = fitting_releases(events, pack)
     span = (f"=={fits[0]}" if len(fits) == 1 else f">={fits[0]},<={fits[-1]}") if fits else None
-    return Engine(name, printed[0] if printed else None, "unknown", "derived", printed[1] if printed else None, span, fits)
+    text, line = printed or (None, None)
+    return Engine(name, text, "unknown", "derived", line, span, fits)
 
 
 def fitting_releases(events: Iterable[Event], pack: Pack) -> tuple[str, ...]:
@@ -57,7 +57,7 @@ def _file_of(site: Site) -> str:
 
 
 def sites_at(pattern: Pattern, releases: Sequence[str], record: Record) -> tuple[Site, ...]:
-    """The sites that may have printed this record: by release and by the file that the record names, as far as they tell."""
+    """The sites that may have printed this record, by release and by the file that the record names."""
     pool = [s for s in pattern.sites if not releases or any(versions.contains(s.engine, r) for r in releases)]
     pool = pool or list(pattern.sites)
     file = _basename(record.file)
@@ -96,9 +96,8 @@ def _identity(fact: Fact, pattern: Pattern) -> list[Fact]:
     """The start markers state who speaks: version and model are facts of their own."""
     if pattern.emits not in ("boot.start", "boot.engine"):
         return []
-    return [
-        replace(fact, name=f"engine.{key}", value=fact.fields[key]) for key in ("version", "model") if key in fact.fields
-    ]
+    stated = [key for key in ("version", "model") if key in fact.fields]
+    return [replace(fact, name=f"engine.{key}", value=fact.fields[key]) for key in stated]
 
 
 def _exploded(fact: Fact, pattern: Pattern, fields: Mapping[str, str]) -> list[Fact]:

@@ -7,8 +7,7 @@ vocabulary of verdicts, kinds and reasons is that of the contract (docs: "The wo
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 Path = Literal["linear", "moe", "attention", "kv_cache"]
 Component = Literal["target", "drafter", "encoder"]
@@ -23,6 +22,18 @@ Claim = Literal["none", "quantized", "unspecified"]
 PATHS: tuple[Path, ...] = ("linear", "moe", "attention", "kv_cache")
 VERDICTS_WORST_FIRST: tuple[Verdict, ...] = ("not-served", "downgraded", "unproven", "kept", "no-promise")
 SEVERITIES: tuple[Severity, ...] = ("info", "low", "medium", "high", "critical")
+
+
+_N = TypeVar("_N", bound="tuple[Any, ...]")
+
+
+def replace(noun: _N, /, **changes: Any) -> _N:
+    """The noun with some fields changed.
+
+    Nouns are named tuples rather than frozen dataclasses: making a class costs 0.1 ms instead of 1.2 ms, and a start
+    makes some forty of them.
+    """
+    return noun._replace(**changes)  # type: ignore[attr-defined, no-any-return]
 
 
 class InputError(Exception):
@@ -62,8 +73,7 @@ class Event(NamedTuple):
     text: str  # the physical line's message, decoded, clipped
 
 
-@dataclass(frozen=True, slots=True)
-class Census:
+class Census(NamedTuple):
     """What was seen of a stream, so that an absence can be judged."""
 
     records: int
@@ -76,8 +86,7 @@ class Census:
 # ---------------------------------------------------------------- what a path computes
 
 
-@dataclass(frozen=True, slots=True)
-class Operand:
+class Operand(NamedTuple):
     """How one operand of a GEMM (or the KV cache) is quantized. A field that is None was not named.
 
     `strategy`: tensor channel group block token tensor_group attn_head. `block` is (rows n, columns k).
@@ -94,8 +103,7 @@ class Operand:
     scale_ub: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class NumericPath:
+class NumericPath(NamedTuple):
     """Weights and activations of a path. `input_claim`: `none` = activations stay 16-bit (weight-only),
     `quantized` = as `input` says, `unspecified` = the engine's choice."""
 
@@ -107,16 +115,14 @@ class NumericPath:
 # ---------------------------------------------------------------- a checkpoint's promise
 
 
-@dataclass(frozen=True, slots=True)
-class Matcher:
+class Matcher(NamedTuple):
     """A target or an ignore entry as the config wrote it; never expanded by the reader."""
 
     kind: Literal["all", "class", "name", "regex", "glob", "substring", "prefix", "suffix", "component"]
     value: str
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(NamedTuple):
     """One promise group: which layers, and what is promised for them."""
 
     name: str
@@ -129,24 +135,21 @@ class Group:
     algo: str | None = None  # modelopt quant_algo of this group, torchao _type …
 
 
-@dataclass(frozen=True, slots=True)
-class KVPromise:
+class KVPromise(NamedTuple):
     """What the checkpoint promises for the KV cache."""
 
     operand: Operand
     label: str  # `FP8 per-tensor-static`
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
+class Note(NamedTuple):
     """A remark on a config that was accepted all the same. Codes: N_…"""
 
     code: str
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class Promise:
+class Promise(NamedTuple):
     """The normal form of a quantization config."""
 
     method: str  # canonical: compressed-tensors fp8 modelopt awq gptq mxfp4 bitsandbytes … "none" for unquantized
@@ -159,7 +162,7 @@ class Promise:
     model_type: str | None = None
     model_dtype: str | None = None  # bfloat16 float16 float32
     source: str = ""  # `config.json#quantization_config`
-    traits: Mapping[str, Any] = field(default_factory=dict)  # of the model: experts, head_dim, mla, sinks, architectures …
+    traits: Mapping[str, Any] = {}  # of the model: experts, head_dim, mla, sinks, architectures …
     producer: str | None = None
     status: str | None = None
     sparsity: Mapping[str, Any] | None = None
@@ -170,8 +173,7 @@ class Promise:
 # ---------------------------------------------------------------- machine and order
 
 
-@dataclass(frozen=True, slots=True)
-class Machine:
+class Machine(NamedTuple):
     """The hardware and software under an engine; None (or absent) is unknown, never false."""
 
     platform: str | None = None  # cuda rocm xpu cpu tpu
@@ -179,13 +181,12 @@ class Machine:
     sm: int | None = None  # 89, 103, 121
     gfx: str | None = None
     cuda: tuple[int, int] | None = None  # toolkit the engine was built with
-    packages: Mapping[str, bool] = field(default_factory=dict)  # absent = unknown
-    env: Mapping[str, str] = field(default_factory=dict)  # absent = assumed unset (caveat), unless env_complete
-    authority: Mapping[str, Authority] = field(default_factory=dict)  # of gpu, sm, cuda
+    packages: Mapping[str, bool] = {}  # absent = unknown
+    env: Mapping[str, str] = {}  # absent = assumed unset (caveat), unless env_complete
+    authority: Mapping[str, Authority] = {}  # of gpu, sm, cuda
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
+class Order(NamedTuple):
     """What the engine is handed for one row: a promise group joined with the request.
 
     `method` and `numeric` are those in force after the request (an online method replaces the checkpoint's
@@ -198,12 +199,11 @@ class Order:
     numeric: NumericPath | None
     algo: str | None = None
     kv: Operand | None = None  # the checkpoint's KV promise
-    flags: Mapping[str, str] = field(default_factory=dict)  # quantization linear_backend moe_backend kv_cache_dtype …
-    traits: Mapping[str, Any] = field(default_factory=dict)
+    flags: Mapping[str, str] = {}  # quantization linear_backend moe_backend kv_cache_dtype …
+    traits: Mapping[str, Any] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Print:
+class Print(NamedTuple):
     """A line that an outcome is known to print."""
 
     level: str
@@ -211,8 +211,7 @@ class Print:
     pattern: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """One way the order may have been carried out, and what was assumed to get there.
 
     `assumed` maps the unknown atoms on which this outcome rests to the value it takes for them, e.g.
@@ -226,7 +225,7 @@ class Outcome:
     layer: str | None = None  # layer class or scheme name the engine uses
     refusal: str | None = None  # error text, where the engine refuses or must crash
     crashes: bool = False  # selected, and known to fail when it runs
-    assumed: Mapping[str, Any] = field(default_factory=dict)
+    assumed: Mapping[str, Any] = {}
     prints: tuple[Print, ...] = ()
     because: tuple[str, ...] = ()  # ids of the rows of knowledge it went through, in order
     releases: tuple[str, ...] = ()  # releases in which this is the outcome
@@ -236,8 +235,7 @@ class Outcome:
 # ---------------------------------------------------------------- boots, rows, findings
 
 
-@dataclass(frozen=True, slots=True)
-class Fact:
+class Fact(NamedTuple):
     """Something a pack read in a boot, after its version was known."""
 
     name: str
@@ -249,11 +247,10 @@ class Fact:
     component: Component = "target"
     path: str | None = None
     level: str = ""
-    fields: Mapping[str, str] = field(default_factory=dict)
+    fields: Mapping[str, str] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Engine:
+class Engine(NamedTuple):
     """The engine of a boot. `version` as printed; `range` where only a range is known."""
 
     name: str | None
@@ -265,8 +262,7 @@ class Engine:
     releases: tuple[str, ...] = ()  # releases at which it is evaluated
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(NamedTuple):
     line: int
     role: Literal["supports", "contradicts", "context"]
     means: Means
@@ -275,11 +271,10 @@ class Evidence:
     distrusted_by: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Boot:
+class Boot(NamedTuple):
     """One start of one engine, from its first line to its last."""
 
-    index: int  # from 1, in order of first lines
+    number: int  # from 1, in order of first lines
     source: str
     first: int
     last: int
@@ -289,20 +284,18 @@ class Boot:
     model: str | None
     facts: tuple[Fact, ...]
     census: Census
-    unrecognised: tuple[tuple[int, str], ...] = ()  # (line, text) of records that look like a selection and no pattern owns
+    unrecognised: tuple[tuple[int, str], ...] = ()  # (line, text): looks like a selection, and no pattern owns it
     decided: int | None = None  # line of the event that decided the status
 
 
-@dataclass(frozen=True, slots=True)
-class Kernel:
+class Kernel(NamedTuple):
     """A kernel or backend that a row rests on."""
 
     name: str
     authority: Authority
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """Path × promise group × component: what was wanted, what ran, and the verdict with its evidence."""
 
     path: Path
@@ -331,8 +324,7 @@ class Row:
     remedy: str | None = None  # what would restore the yardstick, where the derivation found it
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(NamedTuple):
     """A deviation, a refusal, a failure or a conflict, under its permanent code."""
 
     code: str

@@ -1,16 +1,15 @@
 """What a boot itself says about its machine, under what the user gave.
 
-A dense model on one healthy box prints its GPU nowhere; a few lines leak it (a tuned-config path, `arch=sm89`, a refusal).
-The toolkit is in the version string or nowhere. What was given wins; a contradiction is for the findings to tell.
+A dense model on one healthy box prints its GPU nowhere; a few lines leak it (a tuned-config path, `arch=sm89`, a
+refusal). The toolkit is in the version string or nowhere. What was given wins; a contradiction is for the findings.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 from logscan import hardware, versions
-from logscan.model import Authority, Boot, Fact, InputError, Machine
+from logscan.model import Authority, Boot, Fact, InputError, Machine, replace
 
 _SM = re.compile(r"(?:sm_?)?(\d{2,3})[af]?|(\d{1,2})\.(\d)", re.A)
 _PLATFORMS = ("cuda", "rocm", "xpu", "cpu", "tpu")
@@ -61,7 +60,7 @@ def capability(text: str) -> int | None:
 
 
 def _platform(boot: Boot) -> str | None:
-    """The platform that the boot names. `device_config=cuda` is printed on ROCm too, so it settles nothing by itself."""
+    """The platform that the boot names. `device_config=cuda` is printed on ROCm too, so it settles nothing."""
     local = _local(boot)
     for word in ("cpu", "xpu", "rocm", "tpu"):
         if local.startswith(word):
@@ -79,8 +78,8 @@ def _local(boot: Boot) -> str:
 
 
 def _toolkit(boot: Boot) -> tuple[int, int] | None:
-    texts = [f.value for f in boot.facts if f.name == "cuda.version"] + [p for p in _local(boot).split(".") if p.startswith("cu1")]
-    for text in texts:
+    printed = [f.value for f in boot.facts if f.name == "cuda.version"]
+    for text in printed + [p for p in _local(boot).split(".") if p.startswith("cu1")]:
         try:
             return hardware.cuda(text)
         except InputError:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from logscan import document, hardware, observed, versions
 from logscan.boots import Boots
@@ -16,29 +15,27 @@ from logscan.intake import open_source
 from logscan.intake.source import Source
 from logscan.judge import judge
 from logscan.judge.knowledge import Knowledge, tables
-from logscan.model import Boot, InputError, Machine, Promise, Record
+from logscan.model import Boot, InputError, Machine, Promise, Record, replace
 from logscan.packs.load import load
 from logscan.packs.schema import Pack
 from logscan.recognise import Recogniser
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
+class Given(NamedTuple):
     """What the user says beside the log. It wins over what the log says, and a conflict is a finding."""
 
     ckpt: str | None = None
     gpu: str | None = None
     cuda: str | None = None
     engine: str | None = None
-    env: Mapping[str, str] = field(default_factory=dict)
+    env: Mapping[str, str] = {}
 
     def document(self) -> dict[str, Any]:
         """As it stands under `given` in every document."""
         return {"ckpt": self.ckpt, "gpu": self.gpu, "cuda": self.cuda, "engine": self.engine, "env": dict(self.env)}
 
 
-@dataclass(frozen=True, slots=True)
-class Desk:
+class Desk(NamedTuple):
     """Everything that one run needs and no log changes: packs, tables, the promise, the machine."""
 
     packs: tuple[Pack, ...]
@@ -116,8 +113,7 @@ def read_log(source: Source, desk: Desk, watch: Watch | None = None) -> document
     )
 
 
-@dataclass(slots=True)
-class Watch:
+class Watch(NamedTuple):
     """When to stop reading a log that has no end: at ready, at a deadline."""
 
     until_ready: bool = False
@@ -134,7 +130,7 @@ class Watch:
 
 
 def cleaner(redact: bool) -> document.Text:
-    """What every text of a log goes through before it leaves: no control characters, and no secrets unless asked for."""
+    """What every text of a log goes through before it leaves: no control characters, no secrets unless asked for."""
     from logscan import redact as hygiene
 
     return partial(_clean, hygiene.printable, hygiene.redact) if redact else hygiene.printable
@@ -155,8 +151,6 @@ def _engine_override(boot: Boot, given: str | None, packs: Sequence[Pack]) -> Bo
     """`--engine` overrides detection: the release that the user names, at its own or its neighbours' rows."""
     if given is None:
         return boot
-    from dataclasses import replace
-
     name, text = _engine_given(given)
     version = versions.parse(text) if text else None
     pack = next((p for p in packs if p.engine == name), None)

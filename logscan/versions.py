@@ -58,7 +58,8 @@ def kind(version: Version | None) -> Kind:
         return "unknown"
     if version.dev or version.pre:
         return "dev"
-    if version.local and not all(_BUILD_LOCAL.match(part) for part in re.split(r"[.]", version.local) if not part.isdigit()):
+    parts = [p for p in version.local.split(".") if p and not p.isdigit()]
+    if not all(_BUILD_LOCAL.match(part) for part in parts):
         return "vendor"
     return "release"
 

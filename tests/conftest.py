@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-
 Line = tuple[str, str, str]  # level, file, text
 READY = "(APIServer pid=1) INFO:     Application startup complete."
 
@@ -46,7 +45,10 @@ def render(
     out += [f"{core}{level} 07-14 10:00:02 [{file}:34] {text}" for level, file, text in lines]
     if end == "ready":
         took = "(profile, create kv cache, warmup model) took 2.41 s"
-        out += [f"{core}INFO 07-14 10:00:09 [core.py:402] init engine {took}", f"{api}INFO:     Application startup complete."]
+        out += [
+            f"{core}INFO 07-14 10:00:09 [core.py:402] init engine {took}",
+            f"{api}INFO:     Application startup complete.",
+        ]
     elif end == "failed":
         out.append(f"{core}ERROR 07-14 10:00:03 [core.py:900] EngineCore failed to start.")
     return "\n".join(out) + "\n"

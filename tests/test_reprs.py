@@ -7,7 +7,10 @@ from logscan import reprs
 
 
 def test_pydict() -> None:
-    text = "{'model': 'org/m', 'port': 8000, 'kv_cache_dtype': 'fp8', 'rope': {'a': [1, 2], 'model': 'x'}, 'e': <E.X: 'y, z'>}"
+    text = (
+        "{'model': 'org/m', 'port': 8000, 'kv_cache_dtype': 'fp8', 'rope': {'a': [1, 2], 'model': 'x'}, "
+        "'e': <E.X: 'y, z'>}"
+    )
     assert reprs.pairs(text, "pydict") == {
         "model": "org/m",
         "port": "8000",
@@ -35,7 +38,10 @@ def test_namespace() -> None:
 
 
 def test_engine_config() -> None:
-    text = "model='m', speculative_config=SpeculativeConfig(method='mtp', model='d'), quantization=None, kv_cache_dtype=auto, "
+    text = (
+        "model='m', speculative_config=SpeculativeConfig(method='mtp', model='d'), quantization=None, "
+        "kv_cache_dtype=auto, "
+    )
     found = reprs.pairs(text, "engine-config")
     assert found["model"] == "m"
     assert found["speculative_config"] == "SpeculativeConfig(method='mtp', model='d')"

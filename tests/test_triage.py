@@ -23,7 +23,9 @@ def nvfp4(activations: bool) -> dict[str, Any]:
     group: dict[str, Any] = {"targets": ["Linear"], "weights": weights, "input_activations": None}
     if activations:
         group["input_activations"] = {**weights, "dynamic": "local"}
-    return _config({"quant_method": "compressed-tensors", "format": "nvfp4-pack-quantized", "config_groups": {"group_0": group}})
+    return _config(
+        {"quant_method": "compressed-tensors", "format": "nvfp4-pack-quantized", "config_groups": {"group_0": group}}
+    )
 
 
 def fp8_dynamic() -> dict[str, Any]:
@@ -32,7 +34,9 @@ def fp8_dynamic() -> dict[str, Any]:
         "weights": {"num_bits": 8, "type": "float", "strategy": "channel", "symmetric": True, "dynamic": False},
         "input_activations": {"num_bits": 8, "type": "float", "strategy": "token", "symmetric": True, "dynamic": True},
     }
-    return _config({"quant_method": "compressed-tensors", "format": "float-quantized", "config_groups": {"group_0": group}})
+    return _config(
+        {"quant_method": "compressed-tensors", "format": "float-quantized", "config_groups": {"group_0": group}}
+    )
 
 
 def native_fp8() -> dict[str, Any]:
@@ -100,7 +104,9 @@ class TestALineThatIsNotTrue:
         assert row["verdict"] == "unproven"
 
     def test_it_is_true_on_hopper(self, judged: Judged, boot_text: Any, row_of: Any) -> None:
-        row = row_of(judged(boot_text("0.18.0", [self.LINE], quantization="fp8"), native_fp8(), gpu="H100", cuda="12.8"))
+        row = row_of(
+            judged(boot_text("0.18.0", [self.LINE], quantization="fp8"), native_fp8(), gpu="H100", cuda="12.8")
+        )
         assert (row["verdict"], row["ran"]) == ("kept", "W8A8-FP8 per-tensor/per-token-dynamic")
 
     def test_without_a_gpu_it_cannot_be_told(self, judged: Judged, boot_text: Any, row_of: Any) -> None:

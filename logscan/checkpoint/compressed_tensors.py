@@ -113,7 +113,10 @@ def _group(name: str, groups: Node, form: str | None, draft: Draft) -> Group | N
     targets = [matcher(t) for t in scheme.strings("targets")]
     check_regexes(scheme.at("targets"), targets)
     form = scheme.text("format") or form
-    weights = _args(scheme.node("weights"), form)
+    stored = scheme.node("weights")
+    weights = _args(stored, form)
+    if stored is not None and stored.raw("actorder") in ("group", "dynamic", True):
+        draft.note("N_ACT_ORDER", "act-order with groups (actorder: group), which vLLM refuses from 0.30 on")
     inputs = _args(scheme.node("input_activations"), form, activation=True)
     output = _args(scheme.node("output_activations"), form, activation=True)
     if output is not None:

@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from logscan.checkpoint.fields import Node
 from logscan.model import Group, KVPromise, Matcher, Note
 
 
-@dataclass
 class Draft:
     """A promise in the making. `label` overrides the label that the groups would give."""
 
-    method: str
-    groups: list[Group] = field(default_factory=list)
-    ignore: list[Matcher] = field(default_factory=list)
-    kv: KVPromise | None = None
-    algo: str | None = None
-    label: str | None = None
-    producer: str | None = None
-    status: str | None = None
-    sparsity: Mapping[str, Any] | None = None
-    transforms: list[str] = field(default_factory=list)
-    notes: list[Note] = field(default_factory=list)
+    def __init__(self, method: str, *, producer: str | None = None, status: str | None = None) -> None:
+        self.method = method
+        self.groups: list[Group] = []
+        self.ignore: list[Matcher] = []
+        self.kv: KVPromise | None = None
+        self.algo: str | None = None
+        self.label: str | None = None
+        self.producer = producer
+        self.status = status
+        self.sparsity: Mapping[str, Any] | None = None
+        self.transforms: list[str] = []
+        self.notes: list[Note] = []
 
     @property
     def kv_label(self) -> str | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from logscan.checkpoint.draft import Draft
 from logscan.checkpoint.errors import CheckpointError, show
 from logscan.checkpoint.fields import Node, pair
-from logscan.checkpoint.operands import fp8, group, kv, mxfp4, mxfp8, nvfp4, quantized, weight_only
+from logscan.checkpoint.operands import fp8, group, kv, mxfp4, mxfp8, nvfp4, quantized, unspecified, weight_only
 from logscan.model import Group, KVPromise, Matcher, NumericPath
 
 _EXPERTS = (Matcher("substring", ".experts."),)
@@ -76,9 +76,11 @@ def _deepseek_v4_experts(block: Node, model: Node, draft: Draft) -> list[Group]:
 
 
 def _experts(block: Node) -> list[Group]:
-    """The experts' own group, where `moe_quant_algo` names one."""
+    """The experts' own group, where `moe_quant_algo` names one or `store_dtype` says that they are stored as MXFP4."""
     algo = block.text("moe_quant_algo")
     if algo is None:
+        if (block.text("store_dtype") or "").lower() == "mxfp4":
+            return [group("experts", unspecified(mxfp4()), _EXPERTS, scope="moe_experts")]
         return []
     known = {
         "NVFP4": quantized(nvfp4(), nvfp4("local")),

@@ -19,6 +19,8 @@ MAX_RULES = 100_000
 def read(block: Node, model: Node) -> Draft:
     """`gptq` and what is stored alike. `lm_head` is quantized only where the config says so."""
     draft = Draft("gptq")
+    if (block.text("quant_method") or "").lower() == "marlin":  # only ever 4 bits, which it does not write
+        block = Node({"bits": 4, "desc_act": False, **block.value}, block.path)
     weights = _weights(block, None)
     storage = block.text("checkpoint_format")
     draft.groups = [group("linear", weight_only(weights), storage=storage)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from logscan.checkpoint.draft import Draft
@@ -13,7 +12,7 @@ from logscan.checkpoint.file import check_depth, check_finite
 from logscan.checkpoint.methods import canonical, read_block
 from logscan.checkpoint.traits import NESTED, model_dtype, read_traits
 from logscan.labels import UNQUANTIZED, join_labels
-from logscan.model import Note, Promise
+from logscan.model import Note, Promise, replace
 
 _DTYPES = {
     "bfloat16": "BF16",

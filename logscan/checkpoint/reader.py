@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from logscan.checkpoint.errors import CheckpointError, printable, show
 from logscan.checkpoint.file import read_json
 from logscan.checkpoint.locate import Files, locate
 from logscan.checkpoint.normalise import normalise, with_notes
 from logscan.labels import MIXED_LAYERS_NOT_LISTED, promise_label
-from logscan.model import Note, Promise
+from logscan.model import Note, Promise, replace
 
 if TYPE_CHECKING:
     from logscan.checkpoint.tensors import Tensors
@@ -24,12 +23,11 @@ MAX_PATH = 500
 VLLM_SIDECAR_ALGOS = ("FP8", "FP8_PER_CHANNEL_PER_TOKEN", "FP8_PB_WO", "NVFP4", "MIXED_PRECISION")
 
 
-@dataclass(frozen=True, slots=True)
-class Checkpoint:
+class Checkpoint(NamedTuple):
     """What was read at a path: the promise, and what each engine reads where a directory holds two."""
 
     promise: Promise
-    readings: Mapping[str, Promise] = field(default_factory=dict)  # vllm sglang trtllm; empty where all read the same
+    readings: Mapping[str, Promise] = {}  # vllm sglang trtllm; empty where all read the same
     tensors: Tensors | None = None  # of a directory that holds tensor files, where they were asked for
 
 

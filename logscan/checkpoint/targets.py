@@ -6,6 +6,7 @@ Nothing is ever matched here; a checkpoint's regex is compiled once, bounded, on
 from __future__ import annotations
 
 import re
+import time
 import warnings
 from collections.abc import Iterable, Sequence
 
@@ -14,10 +15,12 @@ from logscan.checkpoint.operands import Scope
 from logscan.model import Matcher
 
 MAX_REGEX = 4096  # longer ones are reported, never compiled
-MAX_REGEXES = 2048
+MAX_SECONDS = 0.5  # for all regexes of a list
+_WIDE = re.compile(r"\\[uUN]")
 
-_EXPERTS = re.compile(r"(?i)(?<!shared_)experts?\b|(?<!shared_)experts|fusedmoe|expert(?:s)?linear")
-_NOT_EXPERTS = re.compile(r"(?i)attn|attention|shared|lm_head|\(\?!|\blinear$|gate_up_proj\|.*self|^\W*$")
+_SHARED = re.compile(r"(?i)shared[_\\.]{0,3}experts?")
+_EXPERTS = re.compile(r"(?i)experts|fusedmoe|routedexperts")
+_TOKEN = re.compile(r"\\.|\[(?:\\.|[^\]\\])*\]|\((?:\?(?:<?[!=]|[:#]|P?<\w+>|[aiLmsux-]*:?))?|[)|]|[^\\\[()|]+|.", re.S)
 _EMBEDDING = re.compile(
     r"(?i)(?:^|[.*^])(?:lm_head|embed_tokens|embed_out|output_embeddings?|wte|tok_embeddings|embedding|"
     r"parallellmhead|vocabparallelembedding)\W*$"
@@ -40,13 +43,17 @@ def glob(target: str) -> Matcher:
 
 
 def check_regexes(path: str, entries: Iterable[Matcher]) -> None:
-    """Raise E_REGEX for the first entry that Python's `re`, which the engines use, would refuse."""
+    """Raise E_REGEX for the first entry that Python's `re`, which the engines use, would refuse.
+
+    Compiling is bounded too: a class over the whole of Unicode costs milliseconds, and a pattern may hold hundreds.
+    """
     patterns = dict.fromkeys(m.value for m in entries if m.kind == "regex")
-    for number, pattern in enumerate(patterns):
-        if number >= MAX_REGEXES:
-            return
-        if len(pattern) > MAX_REGEX:
+    until = time.monotonic() + MAX_SECONDS
+    for pattern in patterns:
+        if len(pattern) > MAX_REGEX or not pattern.isascii() or _WIDE.search(pattern):
             continue
+        if time.monotonic() > until:
+            return
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -60,10 +67,33 @@ def scope_of(targets: Sequence[Matcher | str]) -> Scope:
     names = [t if isinstance(t, str) else t.value for t in targets]
     if not names:
         return "linear"
-    if all(_EXPERTS.search(n) and not _NOT_EXPERTS.search(n) for n in names):
+    if all(_only_experts(n) for n in names):
         return "moe_experts"
     if all(_EMBEDDING.search(n) for n in names):
         return "embedding"
     if all(isinstance(t, Matcher) and t.kind == "class" and _ATTENTION_CLASS.search(t.value) for t in targets):
         return "attention"
     return "linear"
+
+
+def _only_experts(pattern: str) -> bool:
+    """Whether a name, glob or regex can only match routed experts: every alternative of it names them.
+
+    A stack of groups, innermost last: [this alternative names experts, all before it did, a negative lookaround].
+    """
+    text = _SHARED.sub("", pattern)
+    if len(text) > MAX_REGEX or _EXPERTS.search(text) is None:
+        return False
+    stack = [[False, True, False]]
+    for token in _TOKEN.findall(text):
+        if token[0] == "(":
+            stack.append([False, True, token in ("(?!", "(?<!")])
+        elif token == ")" and len(stack) > 1:
+            named, others, negative = stack.pop()
+            stack[-1][0] |= named and others and not negative
+        elif token == "|":
+            stack[-1][1] &= stack[-1][0]
+            stack[-1][0] = False
+        elif token[0] != "[" and _EXPERTS.search(token):
+            stack[-1][0] = True
+    return stack[0][0] and stack[0][1]

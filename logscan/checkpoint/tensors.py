@@ -10,8 +10,8 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from logscan.checkpoint.errors import CheckpointError
 from logscan.checkpoint.file import parse_json
@@ -39,8 +39,7 @@ _PACKED_INTEGER = frozenset({"I32", "U32", "I8", "U8", "I16", "I64", "I4", "U4"}
 _SIXTEEN = frozenset({"BF16", "F16", "F32", "F64"})
 
 
-@dataclass(frozen=True, slots=True)
-class Tensors:
+class Tensors(NamedTuple):
     """Header facts. Counts are of tensors; `complete`: every tensor's header was read, so an absence is one."""
 
     files: int

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -73,6 +74,7 @@ _SYNONYMS = {
 }
 _MAX_TEXT = 200
 _MAX_LIST = 1024
+_MAX_NUMBER = 1 << 53
 
 
 def read_traits(model: Mapping[str, Any], block: Mapping[str, Any]) -> dict[str, Any]:
@@ -82,6 +84,8 @@ def read_traits(model: Mapping[str, Any], block: Mapping[str, Any]) -> dict[str,
     `mla` and `sinks` are only ever True. Counts are plain integers.
     """
     layers = [model, *language_models(model)]
+    if isinstance(model.get("moe"), dict):  # Mistral's params.json
+        layers.append(model["moe"])
     traits: dict[str, Any] = {}
     names = list(dict.fromkeys(_PLAIN + list(_SYNONYMS)))
     for name in names:
@@ -143,11 +147,15 @@ def _lookup(layers: list[Mapping[str, Any]], keys: tuple[str, ...]) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """A scalar, or a short list of scalars; for a list of counts that are all the same, the count."""
+    """A scalar, or a short list of scalars; for a list of counts that are all the same, the count; else None."""
     if isinstance(value, str):
         return value[:_MAX_TEXT]
-    if isinstance(value, (bool, int, float)):
-        return value
-    if isinstance(value, list) and 0 < len(value) <= _MAX_LIST and all(isinstance(v, (str, int, float)) for v in value):
-        return value[0] if len(set(value)) == 1 and type(value[0]) is int else tuple(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, int):
+        return value if abs(value) < _MAX_NUMBER else None
+    if isinstance(value, list) and 0 < len(value) <= _MAX_LIST:
+        items = [_plain(v) if isinstance(v, (str, int, float)) else None for v in value]
+        if None not in items:
+            return items[0] if type(items[0]) is int and len(set(items)) == 1 else tuple(items)
     return None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +72,7 @@ def document(checkpoint: Checkpoint | Promise) -> dict[str, Any]:
             {"engine": engine, "source": reading.source, "label": reading.label}
             for engine, reading in checkpoint.readings.items()
         ],
-        "tensors": asdict(checkpoint.tensors) if checkpoint.tensors is not None else None,
+        "tensors": checkpoint.tensors._asdict() if checkpoint.tensors is not None else None,
         "notes": [{"code": n.code, "message": n.message} for n in promise.notes],
         "findings": [_finding(n.code, n.message) for n in promise.notes if n.code in FINDINGS],
     }

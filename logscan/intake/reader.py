@@ -6,6 +6,7 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 from logscan.model import InputError
@@ -14,6 +15,8 @@ BLOCK = 1 << 18  # bytes per read: 256 KiB fits the L2 cache
 _BOMB = 1 << 30  # bytes unpacked before the ratio is looked at
 _BOMB_RATIO = 200  # progress bars pack 100 : 1; gzip's limit is 1032 : 1
 _GZIP, _ZSTD, _ZSTD_SKIPPABLE = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\x2a\x4d\x18"
+_HASHED = 1 << 26  # bytes of a pipe that are hashed: more would cost as much as reading it
+_PIPE = 1 << 20  # bytes a pipe may hold, where the system lets us ask (Linux)
 _WINDOW = 1 << 27  # bytes a zstd frame may make the decoder keep (zstd's own default limit)
 _FOREIGN = (
     (b"PK\x03\x04", "a zip archive", "unpack it and give the log inside"),
@@ -39,13 +42,18 @@ class Reader:
         self.bytes = 0
         self.notes: list[str] = []
         self.live = False  # a pipe or terminal: more may come at any time
+        self.rereadable = False  # a plain file: the text's offsets are the file's, but for a byte order mark
+        self._mark = 0  # bytes of that
         self._hash: Any = None
-        self._fd = sys.stdin.fileno() if path == "-" else _open(path)
+        self._fd = 0 if path == "-" else _open(path)
         mode = os.fstat(self._fd).st_mode
         if stat.S_ISDIR(mode):
             self.close()
             raise InputError(f"{path}: is a directory; give the log file inside it")
         self.live = not stat.S_ISREG(mode)
+        self.rereadable = self._file = path != "-" and not self.live
+        if stat.S_ISFIFO(mode):
+            _widen(self._fd)
 
     def close(self) -> None:
         """Close the file; stdin stays open."""
@@ -55,15 +63,28 @@ class Reader:
 
     @property
     def sha256(self) -> str:
-        """Of the bytes as read. A file is read again for it, so that those who do not ask do not pay."""
-        if self._hash is None and not self.live:
+        """Of the bytes as read; "" for a pipe that brought more than 64 MiB. A file is read again for it."""
+        if self._hash is None and self._file:
             self._hash = _digest(self.name, self.bytes)
         return self._hash.hexdigest() if self._hash is not None else ""
+
+    def recount(self, start: int, stop: int) -> int:
+        """Lines between two offsets of the text."""
+        fd = _open(self.name)
+        lines = 0
+        try:
+            os.lseek(fd, start + self._mark, os.SEEK_SET)
+            while start < stop and (block := os.read(fd, min(BLOCK, stop - start))):
+                lines += block.count(b"\n")
+                start += len(block)
+        finally:
+            os.close(fd)
+        return lines
 
     def raw(self) -> Iterator[bytes]:
         """Blocks as they lie in the file; of a pipe, whatever is there."""
         digest = None
-        if self.live:
+        if not self._file:
             import hashlib
 
             digest = self._hash = hashlib.sha256()
@@ -72,6 +93,8 @@ class Reader:
                 self.bytes += len(block)
                 if digest is not None:
                     digest.update(block)
+                    if self.bytes > _HASHED:
+                        digest = self._hash = None
                 yield block
         except OSError as error:
             raise InputError(f"{self.name}: cannot be read: {error.strerror}") from None
@@ -83,17 +106,22 @@ class Reader:
         while 0 < len(first) < 4 and (more := next(blocks, b"")):
             first += more
         if first.startswith(_GZIP):
+            self.rereadable = False
             stream = self._bounded(_gunzip(_chain(first, blocks), self._note))
         elif first.startswith(_ZSTD) or first[1:4] == _ZSTD_SKIPPABLE:
+            self.rereadable = False
             stream = self._bounded(_unzstd(_chain(first, blocks), self._note))
         else:
             stream = _chain(first, blocks)
         first = next(stream, b"")
         encoding = self._judge(first)
         if encoding:
+            self.rereadable = False
             yield from _transcode(_chain(first, stream), encoding)
             return
-        yield first.removeprefix(b"\xef\xbb\xbf")
+        text = first.removeprefix(b"\xef\xbb\xbf")
+        self._mark = len(first) - len(text)
+        yield text
         yield from stream
 
     def _note(self, text: str) -> None:
@@ -140,6 +168,15 @@ def _open(path: str) -> int:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(f"{path}: cannot be opened: {reason}") from None
+
+
+def _widen(fd: int) -> None:
+    """A wider pipe saves most of the switching between its writer and us."""
+    if sys.platform == "linux":
+        import fcntl
+
+        with suppress(OSError):
+            fcntl.fcntl(fd, getattr(fcntl, "F_SETPIPE_SZ", 1031), _PIPE)
 
 
 def _digest(path: str, size: int) -> Any:

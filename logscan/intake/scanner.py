@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Protocol
 
 from logscan.intake.framing import Framer, Item, strip_escapes
+from logscan.intake.lines import LineCount, Span
 from logscan.intake.wrapping import Wrapping
 from logscan.model import Record
 
@@ -86,48 +87,60 @@ def _shared(a: bytes, b: bytes) -> int:
 
 
 class Skimmer:
-    """Finds the records of a stream in which the detector finds something, block by block."""
+    """Finds the records of a stream in which the detector finds something, span by span."""
 
-    def __init__(self, detector: Detector, framer: Framer, wrapping: Wrapping, framed_to: int) -> None:
+    def __init__(self, detector: Detector, framer: Framer, wrapping: Wrapping, count: LineCount) -> None:
         self._ends = detector.ends
         self._framer = framer
         self._wrapping = wrapping
-        self._context = b""  # complete lines before the block
-        self.framed_to = framed_to  # the framer has seen every line up to this one
+        self._count = count
+        self._context = b""  # complete lines before the span
+        self.framed_to = count.lines  # the framer has seen every line up to this one
 
     def all(self, records: Iterable[Record]) -> Iterator[Record]:
         """Those of a run of records that hold a literal."""
         return (record for record in records if self._ends(record.text))
 
-    def block(self, data: bytes, first: int) -> Iterator[Record]:
-        """The records of a block of complete lines that hold a literal; `first` is the number of its first line."""
+    def span(self, span: Span) -> Iterator[Record]:
+        """The records of complete lines that hold a literal."""
+        data, begin, limit, position = span
         if b"\x1b" in data:
-            data = strip_escapes(data)
-        ends = self._ends(data)
-        line, at, done = first, 0, 0  # `at` is where line `line` starts; before `done` all is dealt with
+            data = strip_escapes(data[begin:limit])
+            begin, limit = 0, len(data)
+        ends = [end for end in self._ends(data) if begin < end < limit]
+        if ends or self._framer.holding:
+            line = self._count.lines + 1
+            yield from self._records(data, begin, limit, ends, line)
+            self._count.add(data.count(b"\n", begin, limit), position)
+        else:
+            self._count.skip(span)
+        if limit - begin >= _CONTEXT:
+            self._context = data[limit - _CONTEXT : limit].partition(b"\n")[2]
+        else:
+            self._context = (self._context + data[begin:limit])[-2 * _CONTEXT :]
+
+    def _records(self, data: bytes, begin: int, limit: int, ends: list[int], line: int) -> Iterator[Record]:
+        """`line` is the number of the line that starts at `begin`."""
+        at = done = begin  # `at` is where line `line` starts; before `done` all is dealt with
         if self._framer.holding:
-            done = _message(data, data.find(b"\n")) + 1
-            yield from self._frame(data[: done - 1].split(b"\n"), first + data.count(b"\n", 0, done - 1))
+            done = _message(data, data.find(b"\n", begin), limit) + 1
+            yield from self._frame(data[begin : done - 1].split(b"\n"), line + data.count(b"\n", begin, done - 1))
         for end in ends:
             if end <= done:
                 continue
-            start = data.rfind(b"\n", 0, end) + 1
+            start = max(data.rfind(b"\n", begin, end) + 1, begin)
             line += data.count(b"\n", at, start)
             at = start
-            stop = _message(data, data.find(b"\n", end))
-            lines = self._before(data, start, done, line) + data[start:stop].split(b"\n")
+            stop = _message(data, data.find(b"\n", end), limit)
+            before = data[done:start] if done > begin else self._context + data[begin:start]
+            lines = self._before(before, data[start:stop].split(b"\n"), line)
             done = stop + 1
             yield from self._frame(lines, line + data.count(b"\n", start, stop))
-        self._context = data if len(data) > _CONTEXT else self._context + data
-        if len(self._context) > 2 * _CONTEXT:
-            self._context = self._context[-_CONTEXT:].partition(b"\n")[2]
 
-    def _before(self, data: bytes, start: int, done: int, line: int) -> list[bytes]:
-        """The unseen lines before the one at `start` that tell what it is: back to a record that is complete."""
-        stop = data.find(b"\n", start)
-        if not self._goes_on(data, start) and self._framer.is_head(data[start:stop]):
-            return []
-        before = data[done:start] if done else self._context + data[:start]
+    def _before(self, before: bytes, lines: list[bytes], line: int) -> list[bytes]:
+        """Add the unseen lines before line `line` that tell what it is: back to a record that is complete."""
+        if before[-2:] != b"\r\n" and self._framer.is_head(lines[0]):
+            return lines
         pieces = before.split(b"\n")[:-1]
         unseen = max(len(pieces) - (line - self.framed_to - 1), 0)  # index of the first line not framed yet
         near = len(pieces) - _LOOK_BACK
@@ -136,11 +149,7 @@ class Skimmer:
             i -= 1
             if self._framer.is_head(pieces[i]) and not (i and pieces[i - 1][-1:] == b"\r"):
                 break
-        return pieces[i:]
-
-    @staticmethod
-    def _goes_on(data: bytes, start: int) -> bool:
-        return data[max(start - 2, 0) : start] == b"\r\n"
+        return pieces[i:] + lines
 
     def _frame(self, lines: list[bytes], last: int) -> Iterator[Record]:
         """The records among these lines, the last of which is line `last`, that hold a literal."""
@@ -153,8 +162,8 @@ class Skimmer:
         yield from self.all(self._framer.records(items))
 
 
-def _message(data: bytes, stop: int) -> int:
+def _message(data: bytes, stop: int, limit: int) -> int:
     """The end of the message whose line ends at `stop`: lines that end in CR go on in the next one."""
-    while data[stop - 1 : stop] == b"\r" and stop + 1 < len(data):
+    while data[stop - 1 : stop] == b"\r" and stop + 1 < limit:
         stop = data.find(b"\n", stop + 1)
     return stop

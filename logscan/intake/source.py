@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from logscan.intake.framing import Framer
-from logscan.intake.lines import Splitter
+from logscan.intake.lines import LineCount, Splitter
 from logscan.intake.reader import Reader
 from logscan.intake.wrapping import Wrapping
 from logscan.model import Record
@@ -23,8 +23,8 @@ class Source:
 
     def __init__(self, path: str) -> None:
         self.name = path
-        self.lines = 0
         self._reader = Reader(path)
+        self._count = LineCount(self._reader)
         self._splitter = Splitter()
         self._crlf: bool | None = None  # every line ends in CRLF: a terminal's or Windows' doing, no continuation
         self._framer = Framer()
@@ -35,6 +35,11 @@ class Source:
     def bytes(self) -> int:
         """Size of the file as it lies there, or of what came through the pipe."""
         return self._reader.bytes
+
+    @property
+    def lines(self) -> int:
+        """Physical lines, ended by LF, or by the end of the log."""
+        return self._count.lines
 
     @property
     def sha256(self) -> str:
@@ -70,7 +75,7 @@ class Source:
         """
         from logscan.intake.scanner import Skimmer
 
-        self._skimmer = Skimmer(detector, self._framer, self._wrapping, self.lines)
+        self._skimmer = Skimmer(detector, self._framer, self._wrapping, self._count)
 
     def hits(self, detector: Detector) -> Iterator[Record]:
         """Only the records in whose text the detector finds something: those that `records()` would yield."""
@@ -82,11 +87,13 @@ class Source:
         try:
             for block in self._reader.text():
                 if self._skimmer is not None and self._skips:
-                    yield from self._skimmed(self._skimmer, self._splitter.block(block))
+                    for span in self._splitter.spans(block):
+                        yield from self._skimmer.span(span)
                 elif lines := self._splitter.feed(block):
                     yield from self._records(lines)
-            yield from self._records(self._splitter.end())
-            held = self._framer.records(self._wrapping.flush(self.lines))
+            if lines := self._splitter.end():
+                yield from self._records(lines)
+            held = self._framer.records(self._wrapping.flush())
             yield from self._skimmer.all(held) if self._skimmer else held
             yield from self._skimmer.all(self._framer.flush()) if self._skimmer else self._framer.flush()
         finally:
@@ -95,13 +102,14 @@ class Source:
     @property
     def _skips(self) -> bool:
         """Whether lines may be left out: the head of the log is known, and no envelope must see every line."""
-        return self.lines > 0 and not self._crlf and self._wrapping.stateless
+        return self._crlf is not None and not self._crlf and self._wrapping.stateless
 
     def _records(self, lines: list[Line]) -> Iterator[Record]:
-        first = self.lines + 1
-        self.lines += len(lines)
-        if self._crlf is None and len(lines) >= _CRLF_SAMPLE:
-            self._crlf = all(line[-1:] == b"\r" for line in lines)
+        first = self._count.lines + 1
+        self._count.add(len(lines), self._splitter.position)
+        if self._crlf is None and lines:
+            ended = all(line[-1:] == b"\r" for line in lines)
+            self._crlf = ended if not ended or first + len(lines) > _CRLF_SAMPLE else None
         if self._crlf:
             lines = [line.removesuffix(b"\r") for line in lines]
         records = self._framer.records(self._wrapping.unwrap(lines, first))
@@ -109,11 +117,6 @@ class Source:
             return records
         self._skimmer.framed_to = self.lines
         return self._skimmer.all(records)
-
-    def _skimmed(self, skimmer: Skimmer, data: Line) -> Iterator[Record]:
-        first = self.lines + 1
-        self.lines += data.count(b"\n")
-        return skimmer.block(data, first)
 
 
 def open_source(path: str) -> Source:

@@ -34,6 +34,7 @@ class Wrapping:
         self._framer = framer
         self._chain: list[Envelope] = []
         self._waiting: list[bytes] = []
+        self._waiting_from = 0  # number of the first of them
 
     @property
     def stateless(self) -> bool:
@@ -42,10 +43,10 @@ class Wrapping:
 
     def unwrap(self, lines: list[bytes], first: int) -> Iterator[Item]:
         """The payloads of a run of physical lines, the first of which is line `first`."""
-        if not self._chain and not self._framer.framed and self._undecided(lines):
+        if not self._chain and not self._framer.framed and self._undecided(lines, first):
             return
         if self._waiting:
-            first -= len(self._waiting)
+            first = self._waiting_from
             lines = self._waiting + lines
             self._waiting = []
         gate, tuple_ = _GATE.match, tuple.__new__
@@ -55,16 +56,16 @@ class Wrapping:
                 continue
             yield from self._peel(Item(first + i, line), lines, i)
 
-    def flush(self, last: int) -> Iterator[Item]:
-        """What is still held at the end of the stream, the last line of which is `last`."""
+    def flush(self) -> Iterator[Item]:
+        """What is still held at the end of the stream."""
         waiting, self._waiting = self._waiting, []
-        for i, line in enumerate(waiting, last - len(waiting) + 1):
+        for i, line in enumerate(waiting, self._waiting_from):
             yield Item(i, line)
         for n, envelope in enumerate(self._chain):
             for item in envelope.flush():
                 yield from self._through(item, n + 1)
 
-    def _undecided(self, lines: list[bytes]) -> bool:
+    def _undecided(self, lines: list[bytes], first: int) -> bool:
         """Look for envelopes at the start of a stream; true where a few more lines are needed to tell."""
         sample = (self._waiting + lines)[:_SAMPLE]
         if self._learn(sample):
@@ -74,6 +75,8 @@ class Wrapping:
             and len(sample) < _WAIT
             and (sample[0].strip() in (b"[", b"{") or any(make().sniff(sample[-1:]) for make in WEAK))
         ):
+            if not self._waiting:
+                self._waiting_from = first
             self._waiting += lines
             return True
         return False

@@ -1,9 +1,9 @@
-"""A boot meets its order: rows with verdicts, and findings. Pure: the same boot may be judged again when it has grown."""
+"""A boot meets its order: rows with verdicts, and findings. Pure: a boot may be judged again when it has grown."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from logscan.judge.causes import explain
 from logscan.judge.evidence import Seen, gather
@@ -18,8 +18,7 @@ from logscan.model import VERDICTS_WORST_FIRST, Boot, Finding, Machine, Promise,
 __all__ = ["Judgement", "judge", "predict", "worst_verdict"]
 
 
-@dataclass(frozen=True, slots=True)
-class Judgement:
+class Judgement(NamedTuple):
     rows: tuple[Row, ...]
     findings: tuple[Finding, ...]
     verdict: Verdict

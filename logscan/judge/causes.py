@@ -1,21 +1,20 @@
 """Why a row deviates: the one thing whose change restores its yardstick.
 
 The same derivation that predicts is asked again with one thing changed at a time: without the operator's flags and
-variables, with another toolkit or package, in a neighbouring release, on another GPU. What restores the yardstick first is
-the cause; what nothing restores is the checkpoint's own, or not known.
+variables, with another toolkit or package, in a neighbouring release, on another GPU. What restores the yardstick first
+is the cause; what nothing restores is the checkpoint's own, or not known.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 
 from logscan import versions
 from logscan.judge import compare
 from logscan.judge.derive import default_numeric, derive
 from logscan.judge.order import Ask
 from logscan.judge.rows import Bench
-from logscan.model import Machine, Order, Outcome, Row
+from logscan.model import Machine, Order, Outcome, Row, replace
 
 # Flags that choose a kernel or a method; the others do not bear on a numeric path.
 CHOOSERS = ("linear_backend", "moe_backend", "attention_backend", "quantization", "kv_cache_dtype", "kernel_config")
@@ -49,11 +48,10 @@ def _cause(ask: Ask, bench: Bench) -> tuple[str, str | None]:
     found = [r for r in _neighbours(releases, bench.known) if _kept(ask, order, machine, (r,), bench)]
     if found:
         return "version", f"(On this hardware it is kept in {', '.join(found)}.)"
-    sms = [sm for sm in _SMS if _kept(ask, order, _on(machine, sm), releases, bench)] if machine.platform == "cuda" else []
+    sms = [sm for sm in _SMS if _kept(ask, order, _on(machine, sm), releases, bench)]
     if sms:
-        return "hardware", f"(In this release it is kept on {', '.join(f'SM {s // 10}.{s % 10}' for s in sms)}.)"
-    if machine.platform != "cuda" and any(_kept(ask, order, _on(machine, sm), releases, bench) for sm in _SMS):
-        return "hardware", "(In this release it is kept on NVIDIA GPUs.)"
+        names = ", ".join(f"SM {sm // 10}.{sm % 10}" for sm in sms)
+        return "hardware", f"(In this release it is kept on {names if machine.platform == 'cuda' else 'NVIDIA GPUs'}.)"
     return "checkpoint" if derive(order, machine, releases, bench.tables) else "unknown", None
 
 
@@ -69,7 +67,8 @@ def _restores(ask: Ask, outcome: Outcome, default: object) -> bool:
     if outcome.refusal is not None or outcome.numeric is None or wanted is None:
         return False
     if ask.path == "kv_cache":
-        return not (wanted.weights and outcome.numeric.weights and compare.kv_kinds(wanted.weights, outcome.numeric.weights))
+        stored = outcome.numeric.weights
+        return not (wanted.weights and stored and compare.kv_kinds(wanted.weights, stored))
     if compare.kinds(wanted, outcome.numeric, outcome.compute):
         return False
     return default is None or "coarser-scales" not in compare.kinds(default, outcome.numeric, outcome.compute)  # type: ignore[arg-type]

@@ -44,7 +44,7 @@ class Atoms(Protocol):
     """What a condition is asked about."""
 
     def value(self, atom: str) -> Any:
-        """The value of an atom: int, (major, minor), bool or str; UNKNOWN when nobody named it; None for an unset env."""
+        """An int, (major, minor), bool or str; UNKNOWN when nobody named it; None for a variable that is unset."""
 
     def gate(self, name: str) -> Condition | None:
         """The condition of a gate, or None when no row covers the release (the gate's answer is unknown)."""

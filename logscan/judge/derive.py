@@ -10,15 +10,14 @@ kept.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Literal
 
 from logscan import versions
 from logscan.judge.conditions import ALWAYS, evaluate
 from logscan.judge.knowledge import Knowledge
-from logscan.judge.walk import Atoms, Case, State, apply, cases_of, whole_domain
+from logscan.judge.walk import Atoms, Case, State, apply, cases_of, text_of, whole_domain
 from logscan.judge.walk import format_of as format_of
-from logscan.model import Machine, NumericPath, Order, Outcome
+from logscan.model import Machine, NumericPath, Order, Outcome, replace
 
 
 def derive(order: Order, machine: Machine, releases: Sequence[str], tables: Knowledge) -> tuple[Outcome, ...]:
@@ -36,10 +35,10 @@ def derive(order: Order, machine: Machine, releases: Sequence[str], tables: Know
 
 
 def default_numeric(order: Order, machine: Machine, releases: Sequence[str], tables: Knowledge) -> NumericPath | None:
-    """What these releases run for the order when their own gate is open; None where no source says so, or they differ.
+    """What these releases run for the order when their own gate is open; None where no source says, or they differ.
 
-    Rows marked `default` say it (a native fp8 checkpoint with dynamic activations names no granularity; from 0.7.0 vLLM runs
-    per-token where CUTLASS can). Gates count as open, and what the machine is does not matter.
+    Rows marked `default` say it (a native fp8 checkpoint with dynamic activations names no granularity; from 0.7.0 vLLM
+    runs per-token where CUTLASS can). Gates count as open, and what the machine is does not matter.
     """
     wanted: set[NumericPath | None] = set()
     for release in releases:
@@ -156,11 +155,5 @@ def _assumed(cases: Sequence[Mapping[str, Any]], tables: Knowledge) -> Mapping[s
         whole = whole_domain(tables, atom)
         values = {case[atom] for case in cases if atom in case}
         if len(values) < len(whole) or len(cases) == 1:
-            out[atom] = _text([v for v in whole if v in values] or sorted(values, key=str))
+            out[atom] = text_of([v for v in whole if v in values] or sorted(values, key=str))
     return out
-
-
-def _text(values: Sequence[Any]) -> Any:
-    if len(values) == 1 and isinstance(values[0], bool | int | str):
-        return values[0]
-    return " ".join(".".join(map(str, v)) if isinstance(v, tuple) else str(v) for v in values)

@@ -1,14 +1,14 @@
 """Which of a boot's lines speak for a row, and which of those can be believed.
 
-A line speaks for a row when it is about the row's path, names no other number format than the row's, and its layer class
-can belong to the row's group. A line that is printed and not true (a distrust row) contradicts; it never supports.
+A line speaks for a row when it is about the row's path, names no other number format than the row's, and its layer
+class can belong to the row's group. A line that is printed and not true (a distrust row) contradicts, never supports.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from logscan.checkpoint.attribution import groups_for
 from logscan.judge.derive import distrusted, format_of
@@ -26,8 +26,7 @@ _WEIGHT_ONLY = ("linear.weight_only", "moe.weight_only")
 CONTEXT = frozenset({"config.quantization", "linear.method", "linear.scheme", "quant.method"})
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(NamedTuple):
     """The lines of one row, sorted by what they are worth."""
 
     selected: tuple[Fact, ...] = ()  # trusted, and of this row
@@ -42,7 +41,9 @@ class Seen:
         return self.selected + self.shared + self.weight_only
 
 
-def gather(ask: Ask, asks: Sequence[Ask], boot: Boot, promise: Promise | None, machine: Machine, tables: Knowledge) -> Seen:
+def gather(
+    ask: Ask, asks: Sequence[Ask], boot: Boot, promise: Promise | None, machine: Machine, tables: Knowledge
+) -> Seen:
     """The lines of `boot` that speak for the row `ask`; `asks` are all rows of the boot."""
     selected: list[Fact] = []
     shared: list[Fact] = []

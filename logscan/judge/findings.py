@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from logscan import catalogue, observed
 from logscan.judge.evidence import cite
-from logscan.model import Boot, Evidence, Fact, Finding, Machine, Promise, Row
+from logscan.model import SEVERITIES, Boot, Evidence, Fact, Finding, Machine, Promise, Row, replace
 
 _DIED_OR_FAILED = {"failed": "LS501", "died": "LS506"}
 EVIDENCE = 5  # lines quoted in a finding
@@ -24,7 +24,7 @@ def findings(
     conflict = observed.conflicts(given, boot) if given is not None else None
     if conflict is not None:
         found.append(_plain("LS704", conflict[0], conflict[1]))
-    return tuple(sorted(found, key=lambda f: (-catalogue.SEVERITIES.index(f.severity), f.code)))
+    return tuple(sorted(found, key=lambda f: (-SEVERITIES.index(f.severity), f.code)))
 
 
 def _of_row(row: Row) -> Iterable[Finding]:
@@ -112,13 +112,8 @@ def _of_boot(boot: Boot) -> Iterable[Finding]:
     if boot.unrecognised:
         line, text = boot.unrecognised[0]
         evidence = (Evidence(line, "context", "available", "", text),)
-        yield _replace(_plain("LS902", f"{len(boot.unrecognised)} lines look like a selection and no pattern owns them", ()), evidence)
-
-
-def _replace(finding: Finding, evidence: tuple[Evidence, ...]) -> Finding:
-    from dataclasses import replace
-
-    return replace(finding, evidence=evidence)
+        message = f"{len(boot.unrecognised)} lines look like a selection and no pattern owns them"
+        yield replace(_plain("LS902", message, ()), evidence=evidence)
 
 
 def _of_features(boot: Boot) -> Iterable[Finding]:

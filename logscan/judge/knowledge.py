@@ -68,8 +68,7 @@ class Candidates(NamedTuple):
     selects: tuple[Row, ...]  # flags that name a backend, and what happens when it has no kernel in the list
 
 
-@dataclass(frozen=True)
-class View:
+class View(NamedTuple):
     """The tables as they are in one release."""
 
     release: str

@@ -8,8 +8,7 @@ handed on as flags: they are causes.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from logscan import versions
 from logscan.judge.scope import groups_on, has_experts
@@ -17,12 +16,13 @@ from logscan.model import NumericPath, Operand, Order, Path, Promise
 
 _UNSET = ("", "None", "auto", "none")
 # Methods whose config can carry a promise for attention or for the KV cache; the others have no field for it.
-CAN_PROMISE_KV = frozenset({"compressed-tensors", "modelopt", "modelopt_fp4", "modelopt_mixed", "modelopt_mxfp8", "quark", "fp8"})
+CAN_PROMISE_KV = frozenset(
+    {"compressed-tensors", "modelopt", "modelopt_fp4", "modelopt_mixed", "modelopt_mxfp8", "quark", "fp8"}
+)
 CAN_PROMISE_ATTENTION = frozenset({"compressed-tensors", "quark"})
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
+class Ask(NamedTuple):
     """One row's left side. `unknown`: a promise may exist that nobody showed (no checkpoint)."""
 
     path: Path
@@ -64,7 +64,8 @@ def asks(
     `layers`: layer classes that the log names; those of an online method show that the checkpoint is unquantized.
     """
     online_layers = {name for row in requests for name in row.get("layers", ())}
-    unquantized = promise.method == "none" if promise is not None else resolved == "None" or bool(online_layers & set(layers))
+    online_seen = bool(online_layers & set(layers))
+    unquantized = promise.method == "none" if promise is not None else resolved == "None" or online_seen
     out: list[Ask] = []
     online = requested_path("quantization", flags.get("quantization"), "linear", releases, requests)
     online_moe = requested_path("quantization", flags.get("quantization"), "moe", releases, requests)

@@ -1,14 +1,14 @@
 """One GEMM row (linear or experts): outcomes × evidence → verdict.
 
-The derivation gives every outcome that cannot be excluded. Trusted lines filter that set, the absence of a line filters it
-where such a line would have been seen, and a trusted line that names a kernel decides what ran whatever was derived. If all
-that remains agrees on the verdict, it is decided; if not, the unknowns that split it are the reasons.
+The derivation gives every outcome that cannot be excluded. Trusted lines filter that set, the absence of a line filters
+it where such a line would have been seen, and a trusted line that names a kernel decides what ran whatever was derived.
+If all that remains agrees on the verdict, it is decided; if not, the unknowns that split it are the reasons.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from logscan import labels
 from logscan.judge import compare
@@ -26,14 +26,14 @@ from logscan.model import (
     Outcome,
     Row,
     Verdict,
+    replace,
 )
 
 _NEVER_MOVES = frozenset({"rescaled", "storage-only", "untuned"})
 _CENSUS_LEVEL = {"INFO": ("INFO",), "WARNING": ("INFO", "WARNING"), "ERROR": ("INFO", "WARNING", "ERROR")}
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(NamedTuple):
     """One way the row may have gone: an outcome measured against the yardstick."""
 
     verdict: Verdict
@@ -44,8 +44,7 @@ class Reading:
     against: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Bench:
+class Bench(NamedTuple):
     """What a row is judged with. `boot` is None for a prediction: nothing was printed, everything may still happen."""
 
     machine: Machine
@@ -95,7 +94,7 @@ def _default_names_more(wanted: NumericPath | None, default: NumericPath | None)
 
 
 def _measure(ask: Ask, outcome: Outcome, default: NumericPath | None) -> Reading:
-    """An outcome against the strongest statement that names each axis: request or promise, then the engine's default."""
+    """An outcome against the strongest statement that names an axis: request or promise, then the engine's default."""
     if outcome.refusal is not None and not outcome.crashes:
         return Reading("not-served", (), None, outcome.compute, outcome, ask.against)
     if outcome.crashes:
@@ -224,8 +223,9 @@ def _from_lines(
         return replace(row, verdict="unproven", reasons=("line-untrusted",), extent=None, visibility=None)
     crashing = [r for r in readings if r.outcome.crashes and r.outcome.kernel in {n for _, n in named}]
     if crashing and bench.boot is not None:
-        return replace(row, verdict="unproven", kinds=(), reasons=("line-untrusted",), refusal=crashing[0].outcome.refusal,
-                       extent=None, visibility=None)  # fmt: skip
+        refusal = crashing[0].outcome.refusal
+        row = replace(row, kinds=(), extent=None, visibility=None)
+        return replace(row, verdict="unproven", reasons=("line-untrusted",), refusal=refusal)
     return _needs_ready(row, bench)
 
 
@@ -242,13 +242,13 @@ def _from_derivation(base: Row, ask: Ask, seen: Seen, bench: Bench, readings: Se
     if first.verdict == "unproven":
         return replace(base, reasons=_why_open(bench), kernels=kernels, caveats=caveats, ran=_label(first.numeric))
     if first.verdict == "not-served":
-        if bench.boot is not None and bench.boot.status in ("ready", "died"):
-            return replace(base, reasons=("line-untrusted",), kernels=kernels, caveats=caveats, refusal=first.outcome.refusal)
+        row = replace(
+            base, refusal=first.outcome.refusal, kernels=kernels, caveats=caveats, because=first.outcome.because
+        )
         if bench.boot is not None:
-            return replace(base, reasons=("boot-failed",) if bench.boot.status == "failed" else ("tail-missing",),
-                           kernels=kernels, caveats=caveats, refusal=first.outcome.refusal)  # fmt: skip
-        return replace(base, verdict="not-served", refusal=first.outcome.refusal, kernels=kernels, authority="derived",
-                       visibility="warned", layer=first.outcome.layer, caveats=caveats, because=first.outcome.because)  # fmt: skip
+            return replace(row, reasons=("line-untrusted",) if bench.ready else _not_ready(bench))
+        layer = first.outcome.layer
+        return replace(row, verdict="not-served", authority="derived", visibility="warned", layer=layer)
     kinds = tuple(k for k in first.kinds if all(k in r.kinds for r in readings)) or first.kinds
     numerics = {_label(r.numeric) for r in readings}
     levels = [p.level for r in readings for p in r.outcome.prints if p.pattern in {f.pattern for f in seen.lines}]
@@ -263,7 +263,7 @@ def _from_derivation(base: Row, ask: Ask, seen: Seen, bench: Bench, readings: Se
         layer=first.outcome.layer,
         prints=first.outcome.prints if len({r.outcome.prints for r in readings}) == 1 else (),
         extent="all" if first.verdict == "downgraded" else None,
-        visibility=visible(first.verdict, levels if bench.boot is not None else [p.level for p in first.outcome.prints]),
+        visibility=visible(first.verdict, levels if bench.boot else [p.level for p in first.outcome.prints]),
         caveats=caveats,
         because=first.outcome.because,
     )
@@ -286,7 +286,7 @@ def _not_ready(bench: Bench) -> tuple[str, ...]:
 # ---------------------------------------------------------------- words
 
 
-def visible(verdict: Verdict, levels: Sequence[str]) -> str | None:  # type: ignore[return]
+def visible(verdict: Verdict, levels: Sequence[str]) -> str | None:
     """How visible a deviation was: warned, noted (an INFO line names what ran), silent; None without a deviation."""
     if verdict != "downgraded":
         return None
@@ -323,6 +323,8 @@ def _splitting(readings: Sequence[Reading], bench: Bench) -> tuple[str, ...]:
             reasons.append(bench.tables.reason(atom))
     if not reasons and len({r.outcome.releases for r in readings}) > 1:
         reasons.append("version-ambiguous")
+    if "no-gpu" in reasons:  # toolkit and packages count on a known GPU only; once it is given they show
+        reasons = [r for r in reasons if r not in ("no-cuda", "no-package")]
     order = ("no-gpu", "no-cuda", "no-package", "version-ambiguous")
     return tuple(sorted(dict.fromkeys(reasons), key=lambda c: order.index(c) if c in order else len(order)))
 

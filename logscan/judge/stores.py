@@ -1,14 +1,13 @@
 """The rows beside the GEMMs: attention and the KV cache.
 
 A checkpoint rarely promises anything for attention: what ran there is a fact. The KV cache has its own yardsticks
-(`--kv-cache-dtype`, a scheme in the checkpoint) and its own traps: the engine line shows the dtype before the layers are
-built, and some releases change it afterwards without a line.
+(`--kv-cache-dtype`, a scheme in the checkpoint) and its own traps: the engine line shows the dtype before the layers
+are built, and some releases change it afterwards without a line.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from logscan import labels
 from logscan.judge import compare
@@ -17,7 +16,7 @@ from logscan.judge.evidence import Seen, cite
 from logscan.judge.order import Ask, is_set, requested_path
 from logscan.judge.requests import rows
 from logscan.judge.rows import Bench, visible
-from logscan.model import Fact, Kernel, NumericPath, Operand, Outcome, Row
+from logscan.model import Fact, Kernel, NumericPath, Operand, Outcome, Row, replace
 
 _16BIT = {"torch.bfloat16": "bf16", "bfloat16": "bf16", "torch.float16": "fp16", "float16": "fp16", "half": "fp16"}
 
@@ -40,7 +39,8 @@ def attention_row(ask: Ask, seen: Seen, bench: Bench) -> Row:
     if outcomes:
         row = replace(row, kernels=_derived(outcomes), prints=outcomes[0].prints if len(outcomes) == 1 else ())
         if bench.boot is None and all(o.refusal for o in outcomes):
-            return replace(row, verdict="not-served", refusal=outcomes[0].refusal, authority="derived", visibility="warned")
+            row = replace(row, verdict="not-served", authority="derived", visibility="warned")
+            return replace(row, refusal=outcomes[0].refusal)
     if ask.promised is not None:
         return replace(row, verdict="unproven", reasons=("not-printed-in-version",))
     if ask.unknown:
@@ -94,7 +94,7 @@ def kv_row(ask: Ask, seen: Seen, bench: Bench, lines: Sequence[Fact]) -> Row:
 def _stored(
     ask: Ask, shown: Sequence[Fact], bench: Bench
 ) -> tuple[list[Outcome], str | None, tuple[str, ...], frozenset[str]]:
-    """The ways the cache may be stored: derived, and narrowed by the engine line; with authority, reasons and computes."""
+    """The ways the cache may be stored, derived and narrowed by the engine line: authority, reasons, computes."""
     outcomes = list(derive(ask.order, bench.machine, bench.releases, bench.tables)) if ask.order.method else []
     if bench.ready and bench.boot is not None:
         outcomes = [o for o in outcomes if o.refusal is None] or outcomes

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 from logscan.judge.conditions import UNKNOWN, Condition, evaluate
 from logscan.judge.knowledge import FIRST_FITS, Candidates, Kernel, Knowledge, Rewrite, View
-from logscan.model import Claim, Machine, NumericPath, Operand, Order, Outcome, Print
+from logscan.model import Claim, Machine, NumericPath, Operand, Order, Outcome, Print, replace
 
 _MAX_CASES = 4096  # of one release: 11 SMs × 8 toolkits × a few packages stay far below
 _FIRST = ("platform", "sm", "gfx", "cuda")  # the atoms on which others hang are split first
@@ -44,8 +44,7 @@ class State:
         return NumericPath(self.weights, self.input, self.claim)
 
 
-@dataclass(frozen=True)
-class Case:
+class Case(NamedTuple):
     """One outcome of one release under one set of assumptions."""
 
     release: str
@@ -180,6 +179,13 @@ class Atoms:
 def whole_domain(tables: Knowledge, atom: str) -> tuple[Any, ...]:
     row = tables.atom(atom) or {}
     return row.get("domain", (True, False))  # type: ignore[no-any-return]
+
+
+def text_of(values: Sequence[Any]) -> Any:
+    """Values of an atom as a report shows them: one as it is, versions dotted, several apart by a blank."""
+    if len(values) == 1 and isinstance(values[0], bool | int | str):
+        return values[0]
+    return " ".join(".".join(map(str, v)) if isinstance(v, tuple) else str(v) for v in values)
 
 
 def format_of(operand: Operand | None) -> str:

@@ -21,7 +21,7 @@ from logscan.packs.schema import Pack, Pattern, Site
 
 _FORMAT = b"logscan-pack-1\n"  # of the cached form; bump when schema.py changes
 _CHECK = 32  # bytes of SHA-256 before the payload
-_SITES = list(Pattern.__dataclass_fields__).index("sites")
+_SITES = Pattern._fields.index("sites")
 
 
 def load(dirs: Sequence[Path] = ()) -> tuple[Pack, ...]:
@@ -134,9 +134,8 @@ def _pattern(fields: tuple[Any, ...]) -> Pattern:
 
 def _fields(noun: Pattern | Site) -> tuple[Any, ...]:
     """The noun as a tuple of plain values, sites as tuples of their own."""
-    values = (getattr(noun, name) for name in noun.__dataclass_fields__)
     return tuple(
-        tuple(_fields(s) for s in v) if isinstance(v, tuple) and v and isinstance(v[0], Site) else v for v in values
+        tuple(_fields(s) for s in v) if isinstance(v, tuple) and v and isinstance(v[0], Site) else v for v in noun
     )
 
 

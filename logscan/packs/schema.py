@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from logscan.model import Means, Origin
 
 
-@dataclass(frozen=True, slots=True)
-class Site:
+class Site(NamedTuple):
     """Who prints a pattern's text in a range of releases, and what it means there."""
 
     means: Means
@@ -21,8 +20,7 @@ class Site:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Pattern:
+class Pattern(NamedTuple):
     """One text, all releases: literals for the prefilter, one regex, and its sites.
 
     `regex` is searched in the record's message (bytes, MULTILINE: `^` and `$` are those of a physical line).
@@ -45,8 +43,7 @@ class Pattern:
     where: str = ""  # file:line of the TOML entry, for messages
 
 
-@dataclass(frozen=True, slots=True)
-class Pack:
+class Pack(NamedTuple):
     """The patterns of one engine, with what identifies them in every report."""
 
     id: str  # vllm trtllm sglang, or the user's

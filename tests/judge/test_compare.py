@@ -19,6 +19,10 @@ BF16 = Operand("bf16", 16)
 W8A8_TOKEN = NumericPath(FP8_CHANNEL, FP8_TOKEN, "quantized")
 W8A16 = NumericPath(FP8_CHANNEL)
 W4A4 = NumericPath(NVFP4, NVFP4, "quantized")
+W8A8_TENSOR = NumericPath(FP8_CHANNEL, FP8_TENSOR, "quantized")
+W8A8_UNNAMED = NumericPath(FP8_CHANNEL, FP8_UNNAMED, "quantized")
+BLOCK_G128, BLOCK_TOKEN = NumericPath(FP8_BLOCK, FP8_G128, "quantized"), NumericPath(FP8_BLOCK, FP8_TOKEN, "quantized")
+W4A8_INT, W4A8_FP8 = NumericPath(INT4_G128, INT8_TOKEN, "quantized"), NumericPath(INT4_G128, FP8_TOKEN, "quantized")
 W4A16 = NumericPath(NVFP4)
 
 
@@ -27,11 +31,11 @@ W4A16 = NumericPath(NVFP4)
     [
         (W8A8_TOKEN, W8A8_TOKEN, "native", ()),
         (W8A8_TOKEN, W8A16, "weight-only", ("weight-only",)),
-        (W8A8_TOKEN, NumericPath(FP8_CHANNEL, FP8_TENSOR, "quantized"), "native", ("coarser-scales",)),
-        (NumericPath(FP8_CHANNEL, FP8_UNNAMED, "quantized"), NumericPath(FP8_CHANNEL, FP8_TENSOR, "quantized"), "native", ()),
-        (NumericPath(FP8_CHANNEL, FP8_TENSOR, "quantized"), W8A8_TOKEN, "native", ()),
-        (NumericPath(FP8_BLOCK, FP8_G128, "quantized"), NumericPath(FP8_BLOCK, FP8_TOKEN, "quantized"), "native", ("coarser-scales",)),
-        (NumericPath(FP8_BLOCK, FP8_TOKEN, "quantized"), NumericPath(FP8_BLOCK, FP8_G128, "quantized"), "native", ()),
+        (W8A8_TOKEN, W8A8_TENSOR, "native", ("coarser-scales",)),
+        (W8A8_UNNAMED, W8A8_TENSOR, "native", ()),
+        (W8A8_TENSOR, W8A8_TOKEN, "native", ()),
+        (BLOCK_G128, BLOCK_TOKEN, "native", ("coarser-scales",)),
+        (BLOCK_TOKEN, BLOCK_G128, "native", ()),
         (W4A4, W4A16, "weight-only", ("weight-only",)),
         (W4A4, NumericPath(NVFP4, FP8_TOKEN, "quantized"), "native", ("type-changed",)),
         (W4A4, W4A4, "emulated", ("emulated",)),
@@ -43,7 +47,7 @@ W4A16 = NumericPath(NVFP4)
         (NumericPath(INT4_G128), NumericPath(INT4_G32), "weight-only", ()),
         (W8A8_TOKEN, NumericPath(None), "native", ("ignored",)),
         (W8A8_TOKEN, NumericPath(BF16), "native", ("ignored",)),
-        (NumericPath(INT4_G128, INT8_TOKEN, "quantized"), NumericPath(INT4_G128, FP8_TOKEN, "quantized"), "native", ("type-changed",)),
+        (W4A8_INT, W4A8_FP8, "native", ("type-changed",)),
         (W8A8_TOKEN, NumericPath(FP8_CHANNEL, None, "unspecified"), "native", ()),
     ],
 )  # fmt: skip
