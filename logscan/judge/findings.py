@@ -24,6 +24,15 @@ def findings(
     conflict = observed.conflicts(given, boot) if given is not None else None
     if conflict is not None:
         found.append(_plain("LS704", conflict[0], conflict[1]))
+    return _worst_first(found)
+
+
+def row_findings(rows: Sequence[Row]) -> tuple[Finding, ...]:
+    """The findings that follow from rows alone, worst first: all that a prediction has."""
+    return _worst_first([f for row in rows for f in _of_row(row)])
+
+
+def _worst_first(found: Sequence[Finding]) -> tuple[Finding, ...]:
     return tuple(sorted(found, key=lambda f: (-SEVERITIES.index(f.severity), f.code)))
 
 

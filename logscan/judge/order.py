@@ -32,6 +32,7 @@ class Ask(NamedTuple):
     promised: NumericPath | None = None
     unknown: bool = False
     mixed: bool = False  # other groups stand on the same path
+    refusal: str | None = None  # the release does not know what was asked for
 
     @property
     def wanted(self) -> NumericPath | None:
@@ -78,7 +79,18 @@ def asks(
         out += _gemm_asks("moe", promise, flags, resolved, unquantized, online_moe if method else None, method)
     out.append(_attention_ask(promise, flags, resolved, unquantized))
     out.append(_kv_ask(promise, flags, resolved, unquantized, releases, requests))
-    return tuple(out)
+    refusal = _unknown_method(flags.get("quantization"), releases, requests)
+    return tuple(ask._replace(refusal=refusal) if ask.path in ("linear", "moe") else ask for ask in out)
+
+
+def _unknown_method(value: str | None, releases: Sequence[str], requests: Sequence[Mapping[str, Any]]) -> str | None:
+    """The refusal of a quantization method that exists, but in none of these releases.
+
+    vllm/config/model.py:ModelConfig._verify_quantization raises it.
+    """
+    rows = [r for r in requests if r["flag"] == "quantization" and r["value"] == value]
+    known = any(versions.contains(row.get("engine", ""), r) for row in rows for r in releases)
+    return f"Unknown quantization method: {value}." if rows and releases and not known else None
 
 
 def _gemm_asks(

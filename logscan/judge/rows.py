@@ -7,7 +7,7 @@ If all that remains agrees on the verdict, it is decided; if not, the unknowns t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from logscan import labels
@@ -60,6 +60,9 @@ class Bench(NamedTuple):
 
 def gemm_row(ask: Ask, seen: Seen, bench: Bench) -> Row:
     """The row of a dense-linear or experts group."""
+    if ask.refusal is not None and bench.boot is None:
+        return Row(ask.path, ask.group, "not-served", refusal=ask.refusal, cause="version", visibility="warned",
+                   authority="derived")  # fmt: skip
     default = default_numeric(ask.order, bench.machine, bench.releases, bench.tables) if ask.wanted else None
     outcomes = derive(ask.order, bench.machine, bench.releases, bench.tables) if ask.order.method else ()
     readings = [_measure(ask, o, default) for o in outcomes]
@@ -251,7 +254,7 @@ def _from_derivation(base: Row, ask: Ask, seen: Seen, bench: Bench, readings: Se
         return replace(row, verdict="not-served", authority="derived", visibility="warned", layer=layer)
     kinds = tuple(k for k in first.kinds if all(k in r.kinds for r in readings)) or first.kinds
     numerics = {_label(r.numeric) for r in readings}
-    levels = [p.level for r in readings for p in r.outcome.prints if p.pattern in {f.pattern for f in seen.lines}]
+    said = {f.pattern for f in seen.lines}
     row = replace(
         base,
         verdict=first.verdict,
@@ -263,7 +266,7 @@ def _from_derivation(base: Row, ask: Ask, seen: Seen, bench: Bench, readings: Se
         layer=first.outcome.layer,
         prints=first.outcome.prints if len({r.outcome.prints for r in readings}) == 1 else (),
         extent="all" if first.verdict == "downgraded" else None,
-        visibility=visible(first.verdict, levels if bench.boot else [p.level for p in first.outcome.prints]),
+        visibility=_least_visible(readings, said if bench.boot is not None else None),
         caveats=caveats,
         because=first.outcome.because,
     )
@@ -293,6 +296,14 @@ def visible(verdict: Verdict, levels: Sequence[str]) -> str | None:
     if any(level in ("WARNING", "ERROR", "CRITICAL") for level in levels):
         return "warned"
     return "noted" if any(levels) else "silent"
+
+
+def _least_visible(readings: Sequence[Reading], said: Collection[str] | None) -> str | None:
+    """What can be relied on to be seen: the quietest of the readings. `said`: patterns in the log, None for a forecast."""
+    rank = {None: 0, "silent": 1, "noted": 2, "warned": 3}
+    shown = [[p.level for p in r.outcome.prints if said is None or p.pattern in said] for r in readings]
+    words = [visible(r.verdict, levels) for r, levels in zip(readings, shown, strict=True)]
+    return min(words, key=lambda word: rank[word])
 
 
 def _kernels(named: Sequence[tuple[Reading, str]], readings: Sequence[Reading]) -> tuple[Kernel, ...]:

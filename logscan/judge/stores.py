@@ -67,6 +67,8 @@ def kv_row(ask: Ask, seen: Seen, bench: Bench, lines: Sequence[Fact]) -> Row:
     ran, authority, reasons, computes = _stored(ask, shown, bench)
     wanted = ask.wanted.weights if ask.wanted else None
     if not ran:
+        if wanted is None and not ask.unknown:
+            return replace(row, verdict="no-promise")
         return replace(row, reasons=reasons)
     if all(o.refusal for o in ran) and bench.boot is None:
         return replace(row, verdict="not-served", refusal=ran[0].refusal, authority="derived", visibility="warned")

@@ -1,0 +1,112 @@
+"""Prediction: what an engine will run for a checkpoint on a machine, before anything is deployed.
+
+The same derivation and the same judge as for a log, with nothing printed yet: every row is derived.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from logscan import hardware, versions
+from logscan.document import finding_document, row_document
+from logscan.judge import predict, worst_verdict
+from logscan.judge.findings import row_findings
+from logscan.judge.knowledge import tables
+from logscan.model import InputError, Row
+from logscan.packs.load import load
+from logscan.packs.schema import Pack
+
+SCHEMA = "logscan.expect/1"
+_ENGINE = re.compile(r"(?P<name>[a-z]+)\s*(?P<span>[<>=!].*)")
+_TWO = re.compile(r"==\s*(?P<first>[^,.\s][^,\s]*?)\.\.(?P<last>[^,\s]+)")
+
+
+def expect(
+    ckpt: str,
+    gpu: str,
+    engine: str,
+    *,
+    cuda: str | None = None,
+    have: Collection[str] | str | None = None,
+    flags: Mapping[str, str] | None = None,
+    env: Mapping[str, str] | None = None,
+    packs: Sequence[str | Path] = (),
+) -> dict[str, Any]:
+    """What will run, as the document `logscan.expect/1`.
+
+    `engine`: one release (`vllm==0.31.0`), or several to compare (`vllm==0.28.0..0.31.0`, `vllm>=0.28,<0.32`).
+    `have`: exactly these optional packages are installed (`none`: none of them); None: unknown. `flags`: engine
+    arguments by underscore name. Raises InputError for anything that is not known.
+    """
+    from logscan.checkpoint import read_promise
+
+    name, wanted, single = releases(engine, load([Path(p) for p in packs]))
+    promise = read_promise(ckpt, engine=name)
+    machine = hardware.machine(gpu, cuda, env, have)
+    knowledge = tables([Path(p) for p in packs])
+    known = next(p.releases for p in load([Path(p) for p in packs]) if p.engine == name)
+    given = {"ckpt": ckpt, "gpu": gpu, "cuda": cuda, "engine": engine, "have": _have(have)}
+    given |= {"flags": dict(flags or {}), "env": dict(env or {})}
+    found = [
+        (text, predict(promise, flags or {}, machine, evaluated, knowledge, known))
+        for text, evaluated in wanted.items()
+    ]
+    if single:
+        return {"schema": SCHEMA, "given": given, **_outcome(found[0][1])}
+    listed = [{"engine": f"{name}=={text}", **_outcome(rows)} for text, rows in found]
+    return {"schema": SCHEMA, "given": given, "releases": listed}
+
+
+def _have(have: Collection[str] | str | None) -> list[str] | None:
+    if have is None:
+        return None
+    return [p for p in (have.split(",") if isinstance(have, str) else have) if p and p != "none"]
+
+
+def _outcome(rows: Sequence[Row]) -> dict[str, Any]:
+    return {
+        "verdict": worst_verdict(tuple(rows)),
+        "paths": [_row(row) for row in rows],
+        "findings": [finding_document(f, str) for f in row_findings(rows)],
+    }
+
+
+def _row(row: Row) -> dict[str, Any]:
+    prints = [{"level": p.level, "text": p.text, "pattern": p.pattern} for p in row.prints]
+    return {**row_document(row, str), "layer": row.layer, "prints": prints}
+
+
+def releases(engine: str, packs: Sequence[Pack]) -> tuple[str, dict[str, tuple[str, ...]], bool]:
+    """The engine's name, the releases asked for with those at which each is evaluated, and whether it is one.
+
+    Raises InputError for an engine or a range that is not known.
+    """
+    m = _ENGINE.fullmatch(engine.strip())
+    pack = next((p for p in packs if m and p.engine == m["name"]), None)
+    if m is None or pack is None:
+        raise InputError(
+            f"--engine {engine!r}: name an engine and a release, such as vllm==0.31.0 or 'vllm>=0.28,<0.32'"
+        )
+    span = m["span"].replace(" ", "")
+    two = _TWO.fullmatch(span)
+    if two:
+        span = f">={two['first']},<={two['last']}"
+    elif span.startswith("==") and "," not in span:
+        version = versions.parse(span[2:])
+        if version is None:
+            raise InputError(
+                f"--engine {engine!r}: {span[2:]!r} is not a release; the newest known is {pack.releases[-1]}"
+            )
+        return pack.engine, {version.text: versions.around(version, pack.releases)}, True
+    try:
+        inside = [r for r in pack.releases if versions.contains(span, r)]
+    except ValueError as error:
+        raise InputError(f"--engine {engine!r}: {error}") from error
+    if not inside:
+        raise InputError(
+            f"--engine {engine!r}: no known release lies there; known: {pack.releases[0]} to {pack.releases[-1]}"
+        )
+    return pack.engine, {r: (r,) for r in inside}, False
