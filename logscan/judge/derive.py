@@ -13,10 +13,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from logscan import versions
+from logscan.judge.atoms import Atoms, State, text_of, whole_domain
+from logscan.judge.atoms import format_of as format_of
 from logscan.judge.conditions import ALWAYS, evaluate
 from logscan.judge.knowledge import Knowledge
-from logscan.judge.walk import Atoms, Case, State, apply, cases_of, text_of, whole_domain
-from logscan.judge.walk import format_of as format_of
+from logscan.judge.walk import Case, apply, cases_of
 from logscan.model import Machine, NumericPath, Order, Outcome, replace
 
 
@@ -72,13 +73,12 @@ def ran_with(
     return (numerics[0] if len(numerics) == 1 else _shared(numerics)), compute
 
 
-def _forced(kernel: str, order: Order, machine: Machine, releases: Sequence[str], tables: Knowledge) -> list[Outcome]:
-    cases: list[Case] = []
-    for release in releases:
-        view = tables.view(release)
-        if kernel in view.kernels or any(row["id"] == kernel for row in tables.raw["kernel"]):
-            cases += cases_of(order, machine, view, tables, kernel)
-    return list(_merge(cases, tables))
+def _forced(
+    kernel: str, order: Order, machine: Machine, releases: Sequence[str], tables: Knowledge
+) -> tuple[Outcome, ...]:
+    """The outcomes when this kernel runs, whatever its needs: a trusted line says so."""
+    views = (tables.view(release) for release in releases)
+    return _merge([case for view in views for case in cases_of(order, machine, view, tables, kernel)], tables)
 
 
 def _shared(numerics: Sequence[NumericPath | None]) -> NumericPath | None:

@@ -1,7 +1,7 @@
 """What would have to change for an order to be kept: the same derivation, with one atom changed.
 
-The order of the search is that of causes: request ▸ hardware ▸ version ▸ build ▸ checkpoint. A version that ran natively on the same
-hardware is a cause only where no other GPU and no dropped flag is nearer.
+The order of the search is that of causes: request ▸ hardware ▸ version ▸ build ▸ checkpoint. A version that ran
+natively on the same hardware is a cause only where no other GPU and no dropped flag is nearer.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
+from logscan.judge.atoms import text_of, whole_domain
 from logscan.judge.derive import derive
 from logscan.judge.knowledge import Knowledge
-from logscan.judge.walk import text_of, whole_domain
 from logscan.model import Machine, NumericPath, Order, Outcome, replace
 
 Cause = Literal["request", "hardware", "version", "build", "checkpoint"]
@@ -36,9 +36,10 @@ def flips(
     wanted: Wanted,
     known: Sequence[str] = (),
 ) -> Iterator[Flip]:
-    """The changes after which every outcome serves `wanted`, nearest cause first; nothing where the checkpoint is the cause.
+    """The changes after which every outcome serves `wanted`, nearest cause first; nothing where the checkpoint is it.
 
-    `known` are the releases to try instead, ascending (a view of each is built: hand over few). Lazy: take as many as needed.
+    `known` are the releases to try instead, ascending (a view of each is built: hand over few). Lazy: take as many as
+    needed.
     """
 
     def kept(order: Order = order, machine: Machine = machine, releases: Sequence[str] = releases) -> bool:

@@ -56,13 +56,17 @@ class Kernel(NamedTuple):
     crashes: tuple[tuple[Condition, str], ...]
     announces: tuple[Row, ...]
     backends: tuple[str, ...]  # values of --linear-backend, --moe-backend, --attention-backend that name it
+    name: str  # as a report shows it: the id without its family (`fp8:MARLIN`)
+    printed: str  # as the log spells it
 
 
 class Candidates(NamedTuple):
-    """An ordered list of (kernel, condition of its place), what a choice prints, and what is raised when none fits."""
+    """An ordered list of kernels, what a choice of one prints, and what is raised when none fits."""
 
     id: str
-    order: tuple[tuple[str, Condition], ...]
+    order: tuple[
+        tuple[str, Condition, str], ...
+    ]  # kernel, when it has this place, what is raised when asked for outside it
     prints: tuple[Row, ...]
     refusal: str
     selects: tuple[Row, ...]  # flags that name a backend, and what happens when it has no kernel in the list
@@ -73,7 +77,7 @@ class View(NamedTuple):
 
     release: str
     gates: Mapping[str, Condition]
-    kernels: Mapping[str, Kernel]
+    kernels: Kernels
     candidates: Mapping[tuple[str, str], Candidates]
     rewrites: Mapping[str, tuple[Rewrite, ...]]
     domains: Mapping[str, tuple[tuple[Condition, tuple[Any, ...]], ...]]
@@ -138,6 +142,10 @@ def _when(row: Row) -> Condition:
     return condition
 
 
+def _place(entry: str | Row) -> tuple[str, Condition, str]:
+    return (entry, ALWAYS, "") if isinstance(entry, str) else (entry["kernel"], _when(entry), entry.get("else", ""))
+
+
 def _view(tables: Knowledge, release: str) -> View:
     raw = tables.raw
     gates = {}
@@ -151,7 +159,7 @@ def _view(tables: Knowledge, release: str) -> View:
         if row is not None:
             prints = tuple(line for line in entry.get("prints", ()) if _covers(line, release))
             refusal = next((r["text"] for r in entry.get("refusals", ()) if _covers(r, release)), "")
-            order = tuple((o, ALWAYS) if isinstance(o, str) else (o["kernel"], _when(o)) for o in row["order"])
+            order = tuple(_place(o) for o in row["order"])
             selects = tuple(s for s in entry.get("selects", ()) if _covers(s, release))
             for platform in entry["platform"] if isinstance(entry["platform"], tuple) else (entry["platform"],):
                 candidates[entry["id"], platform] = Candidates(entry["id"], order, prints, refusal, selects)
@@ -167,14 +175,14 @@ def _view(tables: Knowledge, release: str) -> View:
     return View(
         release,
         gates,
-        _LazyKernels({row["id"]: row for row in raw["kernel"]}, release),
+        Kernels({row["id"]: row for row in raw["kernel"]}, release),
         candidates,
         {stage: tuple(rows) for stage, rows in rewrites.items()},
         {atom: tuple(rows) for atom, rows in domains.items()},
     )
 
 
-class _LazyKernels(dict[str, Kernel]):
+class Kernels(dict[str, Kernel]):
     """Kernels of a release, filtered when first asked for: a derivation meets a dozen of a few hundred."""
 
     def __init__(self, rows: Mapping[str, Row], release: str) -> None:
@@ -192,6 +200,8 @@ class _LazyKernels(dict[str, Kernel]):
             tuple((_when(c), c["because"]) for c in row.get("crashes", ()) if _covers(c, release)),
             tuple(a for a in row.get("announces", ()) if _covers(a, release)),
             row.get("backends", ()),
+            shown := name.rpartition(":")[2],
+            row.get("printed", shown),
         )
         return kernel
 

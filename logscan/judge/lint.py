@@ -63,7 +63,7 @@ def _floors(raw: Mapping[str, tuple[Row, ...]]) -> Iterator[tuple[Row, str]]:
             if not row.get("floor") and any(floors(condition) for condition in _conditions(row)):
                 yield (
                     row,
-                    f"{row['id']!r}: a bare floor on sm; name the families, or say floor = true where the source compares so",
+                    f"{row['id']!r}: a bare floor on sm; name the families, or floor = true",
                 )
 
 
