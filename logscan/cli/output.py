@@ -8,6 +8,8 @@ from pathlib import Path
 
 from logscan.model import InputError
 
+_SUMMARY_LIMIT = 1 << 20
+
 
 def write(text: str, output: Path | None = None) -> None:
     """Write to stdout, or to `output` through a temporary file beside it, so that readers never see half a report.
@@ -35,3 +37,20 @@ def wants_color(when: str, output: Path | None = None) -> bool:
     return (
         output is None and sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     )
+
+
+def job_summary(markdown: str) -> bool:
+    """Add a report to the summary of the GitHub Actions job that this runs in; False where it runs in none.
+
+    GitHub refuses the whole summary of a step above 1 MiB, so a longer report is left out.
+    """
+    path = os.environ.get("GITHUB_STEP_SUMMARY")
+    data = markdown.encode("utf-8", "replace")
+    if not path or len(data) > _SUMMARY_LIMIT:
+        return False
+    try:
+        with open(path, "ab") as file:
+            file.write(data)
+    except OSError as error:
+        raise InputError(f"GITHUB_STEP_SUMMARY {path}: cannot be written: {error.strerror}") from error
+    return True

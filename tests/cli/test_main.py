@@ -196,3 +196,17 @@ def test_environment_names_the_line(tmp_path):
     file.write_text("A=1\nbroken\n")
     with pytest.raises(typer.BadParameter, match="env:2: 'broken' is not K=V"):
         options.environment(None, file)
+
+
+def test_job_summary(tmp_path, monkeypatch):
+    file = tmp_path / "summary.md"
+    file.write_text("before\n")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(file))
+    assert output.job_summary("after\n") is True
+    assert output.job_summary("x" * (1 << 20) + "x") is False
+    assert file.read_text() == "before\nafter\n"
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "no" / "such"))
+    with pytest.raises(InputError, match="cannot be written"):
+        output.job_summary("x")
+    monkeypatch.delenv("GITHUB_STEP_SUMMARY")
+    assert output.job_summary("x") is False
