@@ -113,6 +113,14 @@ def test_expect(document):
     assert not validator("expect").is_valid(broken)
 
 
+@pytest.mark.parametrize("engine", ["vllm==0.24.0", "vllm>=0.28,<0.31"])
+@pytest.mark.parametrize("config", sorted(FIXTURES.glob("vllm-*/config.json")), ids=lambda path: path.parent.name)
+def test_expect_for_a_checkpoint(config, engine):
+    from logscan.expect import expect
+
+    validator("expect").validate(expect(str(config), "H100", engine))
+
+
 def test_promise_of_a_checkpoint():
     from logscan.checkpoint.reader import read_checkpoint
     from logscan.cli.promise import document as promise_document
