@@ -48,7 +48,7 @@ def expect(
     machine = hardware.machine(gpu, cuda, env, have)
     knowledge = tables([Path(p) for p in packs])
     known = next(p.releases for p in load([Path(p) for p in packs]) if p.engine == name)
-    given = {"ckpt": ckpt, "gpu": gpu, "cuda": cuda, "engine": engine, "have": _have(have)}
+    given: dict[str, Any] = {"ckpt": ckpt, "gpu": gpu, "cuda": cuda, "engine": engine, "have": _have(have)}
     given |= {"flags": dict(flags or {}), "env": dict(env or {})}
     found = [
         (text, predict(promise, flags or {}, machine, evaluated, knowledge, known))

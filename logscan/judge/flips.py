@@ -1,7 +1,7 @@
 """What would have to change for an order to be kept: the same derivation, with one atom changed.
 
-The order of the search is that of causes: request ▸ hardware ▸ version ▸ build ▸ checkpoint. A version that ran
-natively on the same hardware is a cause only where no other GPU and no dropped flag is nearer.
+The search goes from the cheapest change to the dearest: request ▸ build ▸ version ▸ hardware. What the same card did
+in the release before is a matter of the version, not of the card.
 """
 
 from __future__ import annotations
@@ -52,6 +52,18 @@ def flips(
     for name, value in machine.env.items():
         if kept(machine=replace(machine, env=_without(machine.env, name))):
             yield Flip("request", f"env.{name}", value, "unset")
+    if machine.cuda is not None:
+        toolkits = [
+            c for c in whole_domain(tables, "cuda") if c != machine.cuda and kept(machine=replace(machine, cuda=c))
+        ]
+        if toolkits:
+            yield Flip("build", "cuda", ".".join(map(str, machine.cuda)), str(text_of(toolkits)))
+    for name, present in machine.packages.items():
+        if kept(machine=replace(machine, packages={**machine.packages, name: not present})):
+            yield Flip("build", f"pkg.{name}", _installed(present), _installed(not present))
+    better = [r for r in known if r not in releases and kept(releases=(r,))]
+    if better:
+        yield Flip("version", "engine", " ".join(releases), " ".join(better))
     if machine.platform == "cuda" and machine.sm is not None:
         others = [sm for sm in whole_domain(tables, "sm") if sm != machine.sm and kept(machine=replace(machine, sm=sm))]
         if others:
@@ -65,18 +77,6 @@ def flips(
         gfx = [g for g in whole_domain(tables, "gfx") if g != machine.gfx and kept(machine=replace(machine, gfx=g))]
         if gfx:
             yield Flip("hardware", "gfx", machine.gfx, str(text_of(gfx)))
-    better = [r for r in known if r not in releases and kept(releases=(r,))]
-    if better:
-        yield Flip("version", "engine", " ".join(releases), " ".join(better))
-    if machine.cuda is not None:
-        toolkits = [
-            c for c in whole_domain(tables, "cuda") if c != machine.cuda and kept(machine=replace(machine, cuda=c))
-        ]
-        if toolkits:
-            yield Flip("build", "cuda", ".".join(map(str, machine.cuda)), str(text_of(toolkits)))
-    for name, present in machine.packages.items():
-        if kept(machine=replace(machine, packages={**machine.packages, name: not present})):
-            yield Flip("build", f"pkg.{name}", _installed(present), _installed(not present))
 
 
 def serves(outcome: Outcome, wanted: Wanted) -> bool:
