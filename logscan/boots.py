@@ -20,6 +20,7 @@ from logscan.recognise import Recogniser
 
 _PID = re.compile(r"pid=(\d+)")
 _REPLICA = re.compile(r"EngineCore_DP(\d+)|ApiServer_(\d+)|APIServer_(\d+)")
+_MODEL = re.compile(r"\bmodel'?[:=] ?'([^']{1,500})'")
 _SERVER = re.compile(r"^(?:APIServer|ApiServer_|APIServer_|DPSupervisor)")
 _RAY_ACTOR = re.compile(r"^(?!APIServer|ApiServer|EngineCore|Worker|VllmWorker|DPSupervisor|MainProcess)\w+ pid=(\d+)")
 _SELECTION = re.compile(
@@ -47,6 +48,7 @@ class _Open:
     marks: dict[str, int] = field(default_factory=dict)
     starter: dict[str, frozenset[str]] = field(default_factory=dict)
     actor: str = ""
+    model: str = ""
     server: bool = False
     drafting: bool = False
     stream_prefix: bool = False
@@ -131,7 +133,7 @@ class Boots:
         boot = max(owners, key=lambda b: b.first) if owners else current
         start = next((e for e in events if self._emits(e) in START), None)
         if start is not None:
-            boot = self._started(record, start, boot, pids)
+            boot = self._started(record, start, self._waiting(start, source, boot), pids)
         if boot is None:
             if all(record.origin == "uvicorn" or self._emits(e) == "boot.exception" for e in events):
                 self._wait(record)  # any web service, any Python program
@@ -145,6 +147,19 @@ class Boots:
             current.foreign = current.foreign or boot.first < current.first
             boot.foreign = boot.foreign or boot.first < current.first
         return boot
+
+    def _waiting(self, start: Event, source: str, boot: _Open | None) -> _Open | None:
+        """The boot that a start marker may continue: for an engine line the oldest that has none, of its model if any.
+
+        Containers reuse their pids, so a process that belonged to a boot that is over may be of the next one.
+        """
+        if self._emits(start) != "boot.engine":
+            current = self._current.get(source)
+            return current if boot is not None and boot.over else boot
+        waiting = [b for b in self._open if b.source == source and not b.over and "boot.engine" not in b.marks]
+        model = _MODEL.search(start.fields.get("args", ""))
+        same = [b for b in waiting if model and b.model == model[1]]
+        return (same or waiting or [boot])[0]
 
     def _wait(self, record: Record) -> None:
         """Keep count of what stands before the first event: it is the first boot's head."""
@@ -162,6 +177,8 @@ class Boots:
             boot = self._new(record, boot.own_last + 1 if not boot.foreign else record.line)
         boot.marks.setdefault(kind, record.line)
         boot.starter.setdefault(kind, pids)
+        model = _MODEL.search(start.fields.get("args", ""))
+        boot.model = boot.model or (model[1] if model else "")
         if kind == "boot.engine" and pids and not boot.stream_prefix:
             version = versions.parse(start.fields.get("version", ""))
             boot.stream_prefix = version is not None and _STREAM_PREFIX[0] <= version.key[0] < _STREAM_PREFIX[1]
@@ -179,11 +196,12 @@ class Boots:
             return True
         if kind == "boot.engine" or kind not in boot.marks:
             return kind != "boot.engine" and "boot.engine" in boot.marks
-        if _REPLICA.search(record.process) and not pids & boot.starter[kind]:
+        other = bool(pids and boot.starter[kind] and not pids & boot.starter[kind])
+        if _REPLICA.search(record.process) and other:
             return False
         if kind == "boot.start" and record.line - boot.marks[kind] <= 12 and pids == boot.starter[kind]:
             return False  # the rows of one banner
-        return kind == "boot.start" or "boot.engine" in boot.marks
+        return kind == "boot.start" or other or "boot.engine" in boot.marks
 
     def _new(self, record: Record, first: int) -> _Open:
         head = self._before.pop(record.source, [])

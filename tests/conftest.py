@@ -63,7 +63,7 @@ def judged(tmp_path: Path) -> Callable[..., dict[str, Any]]:
     """`judged(log_text, config, gpu=…)`: the document's only boot."""
 
     def run(text: str | bytes, config: Mapping[str, Any] | None = None, **given: Any) -> dict[str, Any]:
-        from logscan.triage import triage
+        from logscan.desk import triage
 
         log = tmp_path / "boot.log"
         log.write_bytes(text.encode() if isinstance(text, str) else text)

@@ -165,7 +165,7 @@ def _integer(digits: str) -> int:
 def check_depth(value: Any, limit: int = MAX_DEPTH) -> None:
     """Raise E_DEPTH when objects and lists nest deeper than `limit`. Does not recurse."""
     level = [value]
-    for _ in range(limit + 1):
+    for _ in range(limit):
         level = [child for item in level for child in _children(item) if isinstance(child, (dict, list))]
         if not level:
             return

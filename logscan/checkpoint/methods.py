@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from logscan.checkpoint.draft import Draft, Family
+from logscan.checkpoint.draft import Family
 from logscan.checkpoint.errors import CheckpointError, show
-from logscan.checkpoint.fields import Node
 
 FAMILIES: dict[str, str] = {
     "compressed-tensors": "compressed_tensors:read",
@@ -80,7 +79,7 @@ def canonical(name: str) -> str:
 
 
 def family(name: str) -> Family:
-    """The reader of a method. Raises E_METHOD_UNMODELLED or E_METHOD."""
+    """The reader of a method as a config writes it. Raises E_METHOD_UNMODELLED or E_METHOD."""
     method = canonical(name)
     if method in UNMODELLED:
         raise CheckpointError(
@@ -92,8 +91,3 @@ def family(name: str) -> Family:
     module, _, function = FAMILIES[method].partition(":")
     reader: Family = getattr(import_module(f"logscan.checkpoint.{module}"), function)
     return reader
-
-
-def read_block(block: Node, model: Node, method: str) -> Draft:
-    """The draft of a block by its method's family."""
-    return family(method)(block, model)

@@ -9,7 +9,7 @@ from logscan.checkpoint.draft import Draft
 from logscan.checkpoint.errors import CheckpointError, kind_of, show
 from logscan.checkpoint.fields import Node
 from logscan.checkpoint.file import check_depth, check_finite
-from logscan.checkpoint.methods import canonical, read_block
+from logscan.checkpoint.methods import family
 from logscan.checkpoint.traits import NESTED, model_dtype, read_traits
 from logscan.labels import UNQUANTIZED, join_labels
 from logscan.model import Note, Promise, replace
@@ -59,7 +59,7 @@ def normalise(root: dict[str, Any], source: str, sidecar: dict[str, Any] | None 
         return Promise("none", _DTYPES.get(model["model_dtype"] or "", UNQUANTIZED), notes=notes, **model)
     check_finite(block.value, block.path)
     method, remarks = method_of(block)
-    return _freeze(read_block(block, Node(root), method), _raw(block), notes + remarks, model)
+    return _freeze(family(method)(block, Node(root)), _raw(block), notes + remarks, model)
 
 
 def _freeze(draft: Draft, raw: str | None, notes: tuple[Note, ...], model: Mapping[str, Any]) -> Promise:
@@ -163,12 +163,12 @@ def _mistral(root: dict[str, Any], quantization: dict[str, Any]) -> Node:
 
 
 def method_of(block: Node) -> tuple[str, tuple[Note, ...]]:
-    """The canonical method of a block; recognised without `quant_method` only where old writers left it out."""
+    """The method of a block as written; recognised without `quant_method` only where old writers left it out."""
     raw = block.value.get("quant_method")
     if raw is not None and not isinstance(raw, str):
         raise CheckpointError("E_TYPE", f"{block.at('quant_method')} must be a string, got {kind_of(raw)}")
     if raw:
-        return canonical(raw), ()
+        return raw, ()
     guess = _guess_method(block)
     if guess is None:
         _refuse_mlx(block)

@@ -224,7 +224,11 @@ def _one(name: str, data: Node, draft: Draft) -> None:
 
 def _numeric(name: str, data: Node) -> NumericPath:
     if name not in TYPES:
-        raise CheckpointError("E_ALGO", f"torchao config {show(name)} is not known; known: {', '.join(TYPES)}")
+        from difflib import get_close_matches
+
+        near = get_close_matches(name[:100], [*TYPES, *MAPS, *STRINGS], 1)
+        hint = f"; did the writer mean {near[0]}?" if near else ""
+        raise CheckpointError("E_ALGO", f"torchao config {show(name)} is not known{hint}")
     return TYPES[name](data)
 
 

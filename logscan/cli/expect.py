@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from logscan.cli.output import wants_color, write
-from logscan.expect import expect
+from logscan.forecast import expect
 from logscan.model import SEVERITIES
 
 FOUND, UNPROVEN = 1, 3

@@ -12,7 +12,7 @@ from logscan import document
 from logscan.cli.output import wants_color, write
 from logscan.intake import open_source
 from logscan.model import SEVERITIES, InputError
-from logscan.triage import Desk, Given, Watch, cleaner, read_log
+from logscan.desk import Desk, Given, Watch, cleaner, read_log
 
 FOUND, BAD_INPUT, NOTHING = 1, 2, 3
 

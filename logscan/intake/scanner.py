@@ -15,6 +15,8 @@ from logscan.intake.lines import LineCount, Span
 from logscan.intake.wrapping import Wrapping
 from logscan.model import Record
 
+_WINDOW = 8  # bytes that hyperscan's matcher looks at
+_COMMON = b" etaoinsrlcdump0123456789:/.,()[]-\"'TPOSIN"  # of requests and statistics: what long logs are made of
 _LOOK_BACK = 64  # lines before a hit that may say what it is (a traceback's head)
 _CONTEXT = 1 << 14  # bytes of the block before that are kept for it
 
@@ -23,36 +25,52 @@ class Detector(Protocol):
     """Finds a set of literals in bytes."""
 
     def ends(self, data: bytes) -> list[int]:
-        """Ascending offsets behind occurrences in `data`; every line that holds a literal has one within it."""
+        """Ascending offsets of candidates: every line that holds a literal has one within it, or just behind it."""
+
+    def matches(self, text: bytes) -> bool:
+        """Whether a literal stands in `text`."""
 
 
 class HyperscanDetector:
-    """Hyperscan's literal matcher. Raises ImportError where hyperscan is not installed."""
+    """Hyperscan's literal matcher, on the rarest eight bytes of each literal. ImportError where it is not installed."""
 
     def __init__(self, literals: Iterable[bytes]) -> None:
         import hyperscan
 
-        unique = sorted(set(literals))
+        self._of: dict[bytes, list[bytes]] = {}
+        for literal in sorted(set(literals)):
+            self._of.setdefault(_rarest(literal), []).append(literal)
+        self._windows = list(self._of)
+        size = len(self._windows)
         self._database: Any = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
-        self._database.compile(expressions=unique, ids=list(range(len(unique))), elements=len(unique), literal=True)
-        self._ends: list[int] = []
-        append = self._ends.append
-        self._hit = lambda _id, _from, to, _flags, _context: append(to)
+        self._database.compile(expressions=self._windows, ids=list(range(size)), elements=size, literal=True)
+        self._found: list[tuple[int, int]] = []
+        append = self._found.append
+        self._hit = lambda which, _from, to, _flags, _context: append((to, which))
+
+    def _scan(self, data: bytes) -> list[tuple[int, int]]:
+        self._found.clear()
+        self._database.scan(data, match_event_handler=self._hit)
+        return self._found
 
     def ends(self, data: bytes) -> list[int]:
-        self._ends.clear()
-        self._database.scan(data, match_event_handler=self._hit)
-        return self._ends.copy()
+        return [end for end, _ in self._scan(data)]
+
+    def matches(self, text: bytes) -> bool:
+        return any(literal in text for _, i in self._scan(text) for literal in self._of[self._windows[i]])
 
 
 class PythonDetector:
     """The same with the standard library: a trie of the literals as one expression."""
 
     def __init__(self, literals: Iterable[bytes]) -> None:
-        self._finditer = re.compile(_trie(sorted(set(literals)))).finditer
+        self._re = re.compile(_trie(sorted(set(literals))))
 
     def ends(self, data: bytes) -> list[int]:
-        return [m.end() for m in self._finditer(data)]
+        return [m.end() for m in self._re.finditer(data)]
+
+    def matches(self, text: bytes) -> bool:
+        return self._re.search(text) is not None
 
 
 def detector(literals: Iterable[bytes]) -> Detector:
@@ -64,6 +82,16 @@ def detector(literals: Iterable[bytes]) -> Detector:
         return HyperscanDetector(literals)
     except ImportError:
         return PythonDetector(literals)
+
+
+def _rarest(literal: bytes) -> bytes:
+    """The eight bytes of a literal that other text is least likely to hold, above all in the last four of them."""
+    starts = range(max(len(literal) - _WINDOW, 0) + 1)
+    cut = max(
+        starts,
+        key=lambda i: len((literal[i : i + _WINDOW] + 2 * literal[i + 4 : i + _WINDOW]).translate(None, _COMMON)),
+    )
+    return literal[cut : cut + _WINDOW]
 
 
 def _trie(words: list[bytes]) -> bytes:
@@ -91,6 +119,7 @@ class Skimmer:
 
     def __init__(self, detector: Detector, framer: Framer, wrapping: Wrapping, count: LineCount) -> None:
         self._ends = detector.ends
+        self._matches = detector.matches
         self._framer = framer
         self._wrapping = wrapping
         self._count = count
@@ -99,7 +128,7 @@ class Skimmer:
 
     def all(self, records: Iterable[Record]) -> Iterator[Record]:
         """Those of a run of records that hold a literal."""
-        return (record for record in records if self._ends(record.text))
+        return (record for record in records if self._matches(record.text))
 
     def span(self, span: Span) -> Iterator[Record]:
         """The records of complete lines that hold a literal."""

@@ -38,7 +38,7 @@ def test_triage(each_document):
 
 @pytest.mark.parametrize("log", sorted(FIXTURES.glob("*/boot.log")), ids=lambda path: path.parent.name)
 def test_triage_of_each_fixture(log):
-    from logscan.triage import triage
+    from logscan.desk import triage
 
     config = log.with_name("config.json")
     doc = triage(log, ckpt=str(config) if config.exists() else None)
@@ -116,7 +116,7 @@ def test_expect(document):
 @pytest.mark.parametrize("engine", ["vllm==0.24.0", "vllm>=0.28,<0.31"])
 @pytest.mark.parametrize("config", sorted(FIXTURES.glob("vllm-*/config.json")), ids=lambda path: path.parent.name)
 def test_expect_for_a_checkpoint(config, engine):
-    from logscan.expect import expect
+    from logscan.forecast import expect
 
     validator("expect").validate(expect(str(config), "H100", engine))
 
