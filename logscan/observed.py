@@ -7,11 +7,17 @@ refusal). The toolkit is in the version string or nowhere. What was given wins; 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from logscan import hardware, versions
 from logscan.model import Authority, Boot, Fact, InputError, Machine, replace
 
 _SM = re.compile(r"(?:sm_?)?(\d{2,3})[af]?|(\d{1,2})\.(\d)", re.A)
+# In the path of a tuned config, and in FlashInfer's line: `device_name=NVIDIA_H100_80GB_HBM3`, `arch=sm89`.
+_LEAKS = (
+    ("gpu.name", re.compile(r"\bdevice_name=([\w.+-]{2,80}?)(?=,|\.json|$)", re.A)),
+    ("gpu.sm", re.compile(r"\barch=(sm\d{2,3})\b", re.A)),
+)
 _PLATFORMS = ("cuda", "rocm", "xpu", "cpu", "tpu")
 
 
@@ -37,18 +43,30 @@ def logged_machine(boot: Boot) -> Machine:
     """What the boot's own lines say: GPU name, capability, platform, toolkit."""
     found = Machine(platform=_platform(boot))
     authority: dict[str, Authority] = {}
-    for fact in boot.facts:
-        if fact.name == "gpu.name" and found.gpu is None and (card := hardware.lookup(fact.value)):
-            found = replace(found, gpu=fact.value, platform=card.platform, sm=found.sm or card.sm, gfx=card.gfx)
+    for name, value in _stated(boot):
+        if name == "gpu.name" and found.gpu is None and (card := hardware.lookup(value)):
+            found = replace(found, gpu=value, platform=card.platform, sm=found.sm or card.sm, gfx=card.gfx)
             authority["gpu"] = "logged"
             authority.setdefault("sm", "derived")
-        elif fact.name == "gpu.sm" and authority.get("sm") != "logged" and (sm := capability(fact.value)):
+        elif name == "gpu.sm" and authority.get("sm") != "logged" and (sm := capability(value)):
             found = replace(found, sm=sm, platform=found.platform or "cuda")
             authority["sm"] = "logged"
     toolkit = _toolkit(boot)
     if toolkit is not None:
         authority["cuda"] = "logged"
     return replace(found, cuda=toolkit, authority=authority)
+
+
+def _stated(boot: Boot) -> Iterator[tuple[str, str]]:
+    """(gpu.name or gpu.sm, value) of every line that names or leaks one."""
+    for fact in boot.facts:
+        if fact.name in ("gpu.name", "gpu.sm"):
+            yield fact.name, fact.value
+        elif "=" in fact.text:
+            for name, leak in _LEAKS:
+                m = leak.search(fact.text)
+                if m is not None:
+                    yield name, m[1]
 
 
 def capability(text: str) -> int | None:
@@ -91,7 +109,8 @@ def conflicts(given: Machine, boot: Boot) -> tuple[str, tuple[Fact, ...]] | None
     """How the boot contradicts what was given, and the lines that do; None where it does not."""
     logged = logged_machine(boot)
     if given.sm is not None and logged.sm is not None and given.sm != logged.sm:
-        facts = tuple(f for f in boot.facts if f.name in ("gpu.name", "gpu.sm"))
+        leaks = [leak for _, leak in _LEAKS]
+        facts = tuple(f for f in boot.facts if f.name.startswith("gpu.") or any(x.search(f.text) for x in leaks))
         return f"{given.gpu} (sm_{given.sm}) was given, the log shows sm_{logged.sm}", facts
     if given.platform is not None and logged.platform is not None and given.platform != logged.platform:
         return f"platform {given.platform} was given, the log shows {logged.platform}", ()

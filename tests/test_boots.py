@@ -51,7 +51,8 @@ def test_v0_fallback_is_one_boot(boots: Boots) -> None:
     (boot,) = boots(
         "INFO 04-01 10:00:00 [api_server.py:981] vLLM API server version 0.8.2\n"
         "INFO 04-01 10:00:00 [api_server.py:982] args: Namespace(model='m', kv_cache_dtype='fp8')\n"
-        "WARNING 04-01 10:00:01 [arg_utils.py:1690] --kv-cache-dtype is not supported by the V1 Engine. Falling back to V0. \n"
+        "WARNING 04-01 10:00:01 [arg_utils.py:1690] --kv-cache-dtype is not supported by the V1 Engine. "
+        "Falling back to V0. \n"
         "INFO 04-01 10:00:02 [llm_engine.py:241] Initializing a V0 LLM engine (v0.8.2) with config: model='m', "
         "quantization=None, kv_cache_dtype=fp8, \n"
         "INFO:     Application startup complete.\n"
