@@ -147,6 +147,8 @@ class Atoms:
                 return state.input.strategy or "unnamed" if state.input else "none"
             case "a_dyn":
                 return _dynamic(state.input)
+            case "kv_cache":
+                return state.marks.get("kv") or order.flags.get("kv_cache_dtype") or "auto"
             case "kv":
                 return format_of(state.kv) if state.kv else "none"
         return UNKNOWN

@@ -150,6 +150,7 @@ def _wanted(atoms: Atoms, chosen: Candidates) -> tuple[Sequence[tuple[str, Condi
         if backend in ("auto", "None", ""):
             continue
         kernels = atoms.view.kernels
+        backend = backend.rpartition(".")[2].lower()  # `AttentionBackendEnum.FLASHINFER` as an engine line has it
         named = [entry for entry in chosen.order if backend in kernels[entry[0]].backends]
         if named or select["missing"] == "refuse":
             return named, select
@@ -185,9 +186,10 @@ def _fill(atoms: Atoms) -> None:
         "{layer}": state.layer,
         "{method}": atoms.order.method,
         "{quantization}": atoms.order.flags.get("quantization", atoms.order.method),
-        "{flag}": atoms.order.flags.get("moe_backend") or atoms.order.flags.get("linear_backend"),
+        "{flag}": next((v for k, v in atoms.order.flags.items() if k.endswith("_backend")), ""),
+        "{kv_flag}": atoms.order.flags.get("kv_cache_dtype"),
     }
-    if state.refusal and "{sm}" in state.refusal:
+    if any("{sm}" in text for text in (state.refusal or "", *(line.text for line in state.prints))):
         names["{sm}"] = str(atoms.value("sm"))
 
     def filled(text: str) -> str:
