@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from logscan.labels import format_word, join_labels, kv_label, operand_label, path_label, promise_label
@@ -17,7 +19,7 @@ INT4 = Operand("int4", 4, "group", 128)
 BF16 = Operand("bf16", 16)
 
 
-def changed(operand: Operand, **fields: object) -> Operand:
+def changed(operand: Operand, **fields: Any) -> Operand:
     return operand._replace(**fields)
 
 

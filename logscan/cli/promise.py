@@ -31,6 +31,7 @@ FINDINGS: Mapping[str, str] = {
     "N_DUP_KEY": "LS703",
 }
 _ENGINE_NAMES = {"vllm": "vLLM", "sglang": "SGLang", "trtllm": "TensorRT-LLM"}
+_SPELLING = {"regex": "re:{}", "substring": "*{}*", "prefix": "{}*", "suffix": "*{}", "component": "*.{}.*"}
 _LONGEST = 2000
 _SHOWN_TARGETS = 4
 _SHOWN_IGNORED = 12
@@ -146,14 +147,17 @@ def _section(title: str, entries: Iterable[str], width: int | None = None) -> It
 
 
 def _few(matchers: Sequence[Mapping[str, str]], limit: int) -> list[str]:
-    """The first matchers as the config spells them, and how many more there are."""
-    shown = [("re:" if m["kind"] == "regex" else "") + m["value"] for m in matchers[:limit]]
+    """The first matchers, those that match a part of a name with stars, and how many more there are."""
+    shown = [_SPELLING.get(m["kind"], "{}").replace("{}", m["value"]) for m in matchers[:limit]]
     more = len(matchers) - limit
     return [*shown, *([f"and {more:,} more"] if more > 0 else [])]
 
 
 def _engines(readings: Sequence[Mapping[str, str]]) -> list[str]:
-    return [f"{_ENGINE_NAMES.get(r['engine'], r['engine']):<12}  {r['source']}  {r['label']}" for r in readings]
+    width = max((len(r["source"]) for r in readings), default=0)
+    return [
+        f"{_ENGINE_NAMES.get(r['engine'], r['engine']):<12}  {r['source']:<{width}}  {r['label']}" for r in readings
+    ]
 
 
 def _stored(tensors: Mapping[str, Any]) -> str:
@@ -162,7 +166,8 @@ def _stored(tensors: Mapping[str, Any]) -> str:
         f"{tensors['weight_scales']:,} weight, {tensors['input_scales']:,} input, {tensors['kv_scales']:,} KV scales"
     )
     partly = "" if tensors["complete"] else " (not every header was read)"
-    return f"{tensors['tensors']:,} tensors in {tensors['files']:,} files: {dtypes}; {scales}{partly}"
+    files = "1 file" if tensors["files"] == 1 else f"{tensors['files']:,} files"
+    return f"{tensors['tensors']:,} tensors in {files}: {dtypes}; {scales}{partly}"
 
 
 def _group(group: Group) -> dict[str, Any]:
