@@ -322,6 +322,7 @@ class Row(NamedTuple):
     because: tuple[str, ...] = ()  # rows of knowledge that the verdict rests on
     disagreement: str | None = None  # the derivation against a trusted line, in words
     remedy: str | None = None  # what would restore the yardstick, where the derivation found it
+    reuse: Literal["on", "off", "unknown"] | None = None  # of a cached prefix that would be ignored
 
 
 class Finding(NamedTuple):

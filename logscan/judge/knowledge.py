@@ -22,7 +22,8 @@ from logscan.judge.conditions import ALWAYS, Condition, Kind, compile_condition
 from logscan.model import InputError, Operand
 from logscan.packs import patterns_dir
 
-FORMAT = 1  # of the compiled cache; change it with the shape of what is stored
+_CHECK = 16  # bytes of the checksum in front of what is stored
+FORMAT = 2  # of the compiled cache; change it with the shape of what is stored
 STAGES = (
     "config",
     "scheme",
@@ -31,7 +32,15 @@ STAGES = (
 )  # config and scheme: the first row that fits; the others: all that fit
 FIRST_FITS = ("config", "scheme")
 _TABLES = ("atom", "domain", "operand", "gate", "kernel", "candidates", "rewrite", "distrust", "layer")
-_ELSEWHERE = ("gpu", "rule", "request", "kind", "reason", "caveat")  # tables of other rooms, kept in the same directory
+_ELSEWHERE = (
+    "gpu",
+    "rule",
+    "request",
+    "kind",
+    "reason",
+    "caveat",
+    "fmha",
+)  # tables of other rooms, kept in the same directory
 _HEADER = re.compile(r"^\[\[(\w+)\]\]", re.M)
 
 Row = Mapping[str, Any]
@@ -251,22 +260,33 @@ def _cache_file(digest: str) -> Path:
 
 
 def _read_cache(path: Path) -> Mapping[str, tuple[Row, ...]] | None:
+    """What was stored, or None. The checksum comes first: marshal must never see damaged bytes."""
     try:
-        raw: Mapping[str, tuple[Row, ...]] = marshal.loads(path.read_bytes())
-    except (OSError, EOFError, ValueError, TypeError):
+        data = path.read_bytes()
+    except OSError:
         return None
+    if data[:_CHECK] != _checksum(data[_CHECK:]):
+        return None
+    raw: Mapping[str, tuple[Row, ...]] = marshal.loads(data[_CHECK:])
     return raw
 
 
 def _write_cache(path: Path, raw: Mapping[str, tuple[Row, ...]]) -> None:
     """Best effort: a read-only home costs the next start some time, nothing else."""
+    data = marshal.dumps(dict(raw))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         part = path.with_suffix(f".{os.getpid()}")
-        part.write_bytes(marshal.dumps(dict(raw)))
+        part.write_bytes(_checksum(data) + data)
         part.replace(path)
     except OSError:
         pass
+
+
+def _checksum(data: bytes) -> bytes:
+    import hashlib
+
+    return hashlib.blake2b(data, digest_size=_CHECK).digest()
 
 
 def _compile(files: Sequence[tuple[Path, bytes]]) -> Mapping[str, tuple[Row, ...]]:
