@@ -92,7 +92,7 @@ class Boots:
         boot.records += record.repeats
         if record.level:
             boot.levels[record.level] += record.repeats
-        if events or pids:
+        if pids or (events and not boot.over):
             boot.own_last = boot.last
         before = boot.status
         phase_any = boot.status != "incomplete"
@@ -159,7 +159,7 @@ class Boots:
         waiting = [b for b in self._open if b.source == source and not b.over and "boot.engine" not in b.marks]
         model = _MODEL.search(start.fields.get("args", ""))
         same = [b for b in waiting if model and b.model == model[1]]
-        return (same or waiting or [boot])[0]
+        return (same or waiting or [boot])[0]  # type: ignore[list-item]
 
     def _wait(self, record: Record) -> None:
         """Keep count of what stands before the first event: it is the first boot's head."""
@@ -174,7 +174,7 @@ class Boots:
         if boot is None:
             boot = self._new(record, record.line)
         elif self._is_new(boot, kind, record, pids):
-            boot = self._new(record, boot.own_last + 1 if not boot.foreign else record.line)
+            boot = self._follow(boot, record)
         boot.marks.setdefault(kind, record.line)
         boot.starter.setdefault(kind, pids)
         model = _MODEL.search(start.fields.get("args", ""))
@@ -202,6 +202,14 @@ class Boots:
         if kind == "boot.start" and record.line - boot.marks[kind] <= 12 and pids == boot.starter[kind]:
             return False  # the rows of one banner
         return kind == "boot.start" or other or "boot.engine" in boot.marks
+
+    def _follow(self, over: _Open, record: Record) -> _Open:
+        """A new boot after one that is over. What no process of that one said before the marker is the new one's head."""
+        boot = self._new(record, record.line if over.foreign else min(over.own_last + 1, record.line))
+        boot.events = [e for e in over.events if e[0].line >= boot.first]
+        over.events = [e for e in over.events if e[0].line < boot.first]
+        over.last = min(over.last, boot.first - 1)
+        return boot
 
     def _new(self, record: Record, first: int) -> _Open:
         head = self._before.pop(record.source, [])

@@ -7,7 +7,7 @@ literals finds the very same places. Literals alone compile in milliseconds, so 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any, Protocol
 
 from logscan.intake.framing import Framer, Item, strip_escapes
@@ -29,6 +29,9 @@ class Detector(Protocol):
 
     def matches(self, text: bytes) -> bool:
         """Whether a literal stands in `text`."""
+
+    def found(self, text: bytes) -> Collection[bytes]:
+        """The literals that stand in `text`."""
 
 
 class HyperscanDetector:
@@ -59,18 +62,26 @@ class HyperscanDetector:
     def matches(self, text: bytes) -> bool:
         return any(literal in text for _, i in self._scan(text) for literal in self._of[self._windows[i]])
 
+    def found(self, text: bytes) -> Collection[bytes]:
+        hits = self._scan(text)
+        return {lit for _, i in hits for lit in self._of[self._windows[i]] if lit in text} if hits else ()
+
 
 class PythonDetector:
     """The same with the standard library: a trie of the literals as one expression."""
 
     def __init__(self, literals: Iterable[bytes]) -> None:
-        self._re = re.compile(_trie(sorted(set(literals))))
+        self._literals = sorted(set(literals))
+        self._re = re.compile(_trie(self._literals))
 
     def ends(self, data: bytes) -> list[int]:
         return [m.end() for m in self._re.finditer(data)]
 
     def matches(self, text: bytes) -> bool:
         return self._re.search(text) is not None
+
+    def found(self, text: bytes) -> Collection[bytes]:
+        return [lit for lit in self._literals if lit in text] if self._re.search(text) else ()
 
 
 def detector(literals: Iterable[bytes]) -> Detector:

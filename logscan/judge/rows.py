@@ -179,7 +179,8 @@ def _decide(
         if ask.wanted is None:
             return _without_yardstick(base, ask, named, readings, bench)
         return _from_lines(base, ask, seen, bench, named, readings)
-    if ask.wanted is None:
+    refused = bool(readings) and all(r.verdict == "not-served" for r in readings)
+    if ask.wanted is None and not (refused and bench.boot is None):
         return _without_yardstick(base, ask, named, readings, bench)
     return _from_derivation(base, ask, seen, bench, readings)
 
