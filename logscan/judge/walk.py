@@ -117,7 +117,8 @@ def _choose(atoms: Atoms, forced: str | None = None) -> None:
         raise Split("platform")
     chosen = view.candidates.get((str(state.choice), str(atoms.value("platform"))))
     if chosen is None:
-        state.refusal = f"no {state.choice} kernel exists for this platform"
+        same = (other.refusal for (name, _), other in view.candidates.items() if name == state.choice)
+        state.refusal = next(filter(None, same), f"no {state.choice} kernel exists for this platform")
         return
     order, select = _wanted(atoms, chosen)
     disabled = (atoms.machine.env.get("VLLM_DISABLED_KERNELS") or "").split(",")

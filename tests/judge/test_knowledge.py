@@ -1,0 +1,118 @@
+"""Loading the tables: every mistake is reported with its place, and the cache gives back what was compiled."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from logscan.judge import knowledge
+from logscan.judge.knowledge import tables
+from logscan.model import InputError
+from logscan.packs import patterns_dir
+
+HEAD = '[[atom]]\nid = "zz"\n'
+
+
+def load(tmp_path: Path, text: str) -> str:
+    (tmp_path / "knowledge").mkdir(exist_ok=True)
+    (tmp_path / "knowledge" / "own.toml").write_text(text)
+    knowledge._tables.cache_clear()
+    with pytest.raises(InputError) as caught:
+        tables([tmp_path])
+    return str(caught.value)
+
+
+def test_the_packaged_tables_load_and_every_row_has_a_source() -> None:
+    raw = tables().raw
+    assert {"gate", "kernel", "candidates", "rewrite", "distrust"} <= {t for t, rows in raw.items() if rows}
+    for table in ("gate", "kernel", "candidates", "rewrite", "distrust", "domain"):
+        assert all(row["source"] for row in raw[table])
+
+
+def test_all_mistakes_are_reported_each_with_file_and_line(tmp_path: Path) -> None:
+    message = load(
+        tmp_path,
+        '[[gate]]\nid = "a"\nsource = "x"\nrows = [{ if = { colour = "red" } }]\n'
+        '[[gate]]\nid = "b"\nsource = "x"\nrows = [{ engine = "0.15", if = {} }]\n',
+    )
+    assert re.search(r"own\.toml:1: unknown atom 'colour'", message)
+    assert re.search(r"own\.toml:5: engine: not a version range", message)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[[gate]\n", "not TOML"),
+        ("[[colour]]\nid = 'x'\n", r"\[\[colour\]\] is no table"),
+        ('[[gate]]\nid = "cutlass_fp8"\nsource = "x"\nrows = []\n', "a second time"),
+        ('[[gate]]\nid = "x"\nrows = []\n', "no source"),
+        ('[[gate]]\nid = "x"\nsource = "x"\nrows = [{ if = { sm = ">=100" } }]\n', "bare floor"),
+        ('[[gate]]\nid = "x"\nsource = "x"\nrows = [{ if = { gate = "nope" } }]\n', "gate 'nope' has no row"),
+        ('[[rewrite]]\nid = "x"\nsource = "x"\nstage = "late"\nset = {}\n', "stage 'late'"),
+        ('[[rewrite]]\nid = "x"\nsource = "x"\nstage = "load"\nset = { kernel = "Nope" }\n', "kernel 'Nope'"),
+        ('[[rewrite]]\nid = "x"\nsource = "x"\nstage = "load"\nset = { list = "nope" }\n', "candidates 'nope'"),
+        (
+            '[[candidates]]\nid = "x"\nplatform = "cuda"\nsource = "x"\nrows = [{ order = ["Nope"] }]\n',
+            "kernel 'Nope' has no row",
+        ),
+        (
+            '[[rewrite]]\nid = "x1"\nsource = "x"\nstage = "scheme"\nif = { w = "zz" }\nset = {}\n'
+            '[[rewrite]]\nid = "x2"\nsource = "x"\nstage = "scheme"\nif = { w = "zz" }\nset = {}\n',
+            "'x2' is never reached",
+        ),
+    ],
+)
+def test_what_the_tables_must_not_say(tmp_path: Path, text: str, message: str) -> None:
+    assert re.search(message, load(tmp_path, text))
+
+
+def test_own_rows_are_added_to_the_packaged_ones(tmp_path: Path) -> None:
+    (tmp_path / "knowledge").mkdir()
+    (tmp_path / "knowledge" / "own.toml").write_text('[[gate]]\nid = "mine"\nsource = "me"\nrows = [{ if = {} }]\n')
+    assert "mine" in tables([tmp_path]).view("0.30.0").gates
+    assert "cutlass_fp8" in tables([tmp_path]).view("0.30.0").gates
+
+
+def test_the_cache_returns_what_was_compiled_and_survives_damage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    knowledge._tables.cache_clear()
+    first = tables()
+    (cached,) = (tmp_path / "logscan").glob("knowledge-*.bin")
+    knowledge._tables.cache_clear()
+    monkeypatch.setattr(knowledge, "_compile", lambda files: pytest.fail("parsed again"))
+    assert tables().raw == first.raw
+    monkeypatch.undo()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    cached.write_bytes(b"\x00damaged")
+    knowledge._tables.cache_clear()
+    assert tables().raw == first.raw
+    knowledge._tables.cache_clear()
+
+
+def test_every_line_that_rows_say_is_one_the_pattern_knows() -> None:
+    """A print whose pattern cannot match it would count as never printed."""
+    import tomllib
+
+    patterns = {}
+    for path in (patterns_dir() / "vllm").glob("*.toml"):
+        for row in tomllib.loads(path.read_text()).get("pattern", []):
+            patterns[row["id"]] = re.compile(row["regex"])
+
+    def lines(value: object) -> list[dict[str, str]]:
+        if isinstance(value, dict):
+            own = [value] if "text" in value and "level" in value else []
+            return own + [line for item in value.values() for line in lines(item)]
+        return [line for item in value for line in lines(item)] if isinstance(value, tuple) else []
+
+    names = {"{kernel}": "MarlinLinearKernel", "{printed}": "MARLIN", "{layer}": "AutoAWQMarlinLinearMethod"}
+    for rows in tables().raw.values():
+        for line in lines(rows):
+            if "pattern" in line:
+                text = line["text"].replace("{kv_flag}", "fp8").replace("{sm}", "90")
+                for key, name in names.items():
+                    text = text.replace(key, name)
+                assert line["pattern"] in patterns and patterns[line["pattern"]].search(text), line
