@@ -25,10 +25,11 @@ _LFS = b"version https://git-lfs.github.com/"
 _ZIP = b"PK\x03\x04"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
 _BOM = b"\xef\xbb\xbf"
-_LONE = re.compile(
+# Patterns are compiled where they are first needed: most files need none.
+_LONE_SURROGATE = (
     r"(?i)\\u(?:d[89ab][0-9a-f]{2}(?!\\ud[c-f][0-9a-f]{2})|(?<!\\ud[89ab][0-9a-f]{2}\\u)d[c-f][0-9a-f]{2})"
 )
-_YAML = re.compile(r"(?:---\s*\n|#[^\n]*\n|\s)*[A-Za-z_]\w*:\s")
+_YAML = r"(?:---\s*\n|#[^\n]*\n|\s)*[A-Za-z_]\w*:\s"
 
 
 def read_json(path: Path) -> tuple[dict[str, Any], tuple[Note, ...]]:
@@ -72,7 +73,7 @@ def parse_json(data: bytes) -> tuple[dict[str, Any], tuple[Note, ...]]:
     """`read_json` of bytes already read."""
     text, notes = _decode(data)
     if "\\u" in text:
-        text = _LONE.sub(r"\\ufffd", text)  # half a surrogate pair could never be written again
+        text = re.sub(_LONE_SURROGATE, r"\\ufffd", text)  # half a surrogate pair could never be written again
     if sum(map(text.count, ",[{")) > MAX_VALUES:
         raise CheckpointError("E_HUGE", f"more than {MAX_VALUES:,} values; no config holds that many")
     value, remarks = _parse(text)
@@ -151,7 +152,7 @@ def _parse(text: str) -> tuple[Any, tuple[Note, ...]]:
 
 
 def _refuse(text: str, error: json.JSONDecodeError) -> NoReturn:
-    if _YAML.match(text[:4096]):
+    if re.match(_YAML, text[:4096]):
         raise CheckpointError("E_YAML", "looks like YAML; a config is JSON") from None
     raise CheckpointError("E_JSON", f"{error.msg} at line {error.lineno} column {error.colno}") from None
 

@@ -16,16 +16,18 @@ from logscan.model import Matcher
 
 MAX_REGEX = 4096  # longer ones are reported, never compiled
 MAX_SECONDS = 0.5  # for all regexes of a list
-_WIDE = re.compile(r"\\[uUN]")
 
-_SHARED = re.compile(r"(?i)shared[_\\.]{0,3}experts?")
-_EXPERTS = re.compile(r"(?i)experts|fusedmoe|routedexperts")
-_TOKEN = re.compile(r"\\.|\[(?:\\.|[^\]\\])*\]|\((?:\?(?:<?[!=]|[:#]|P?<\w+>|[aiLmsux-]*:?))?|[)|]|[^\\\[()|]+|.", re.S)
-_EMBEDDING = re.compile(
+_WIDE = ("\\u", "\\U", "\\N")
+
+# Compiled where they are first needed: most configs only target `Linear`.
+_SHARED = r"(?i)shared[_\\.]{0,3}experts?"
+_EXPERTS = r"(?i)experts|fusedmoe"
+_TOKEN = r"(?s)\\.|\[(?:\\.|[^\]\\])*\]|\((?:\?(?:<?[!=]|[:#]|P?<\w+>|[aiLmsux-]*:?))?|[)|]|[^\\\[()|]+|."
+_EMBEDDING = (
     r"(?i)(?:^|[.*^])(?:lm_head|embed_tokens|embed_out|output_embeddings?|wte|tok_embeddings|embedding|"
     r"parallellmhead|vocabparallelembedding)\W*$"
 )
-_ATTENTION_CLASS = re.compile(r"Attention\w*$")
+_ATTENTION_CLASS = r"Attention\w*$"
 
 
 def matcher(target: str) -> Matcher:
@@ -50,7 +52,7 @@ def check_regexes(path: str, entries: Iterable[Matcher]) -> None:
     patterns = dict.fromkeys(m.value for m in entries if m.kind == "regex")
     until = time.monotonic() + MAX_SECONDS
     for pattern in patterns:
-        if len(pattern) > MAX_REGEX or not pattern.isascii() or _WIDE.search(pattern):
+        if len(pattern) > MAX_REGEX or not pattern.isascii() or any(w in pattern for w in _WIDE):
             continue
         if time.monotonic() > until:
             return
@@ -65,13 +67,13 @@ def check_regexes(path: str, entries: Iterable[Matcher]) -> None:
 def scope_of(targets: Sequence[Matcher | str]) -> Scope:
     """`moe_experts`, `embedding` or `attention` when the targets are for those alone, else `linear`."""
     names = [t if isinstance(t, str) else t.value for t in targets]
-    if not names:
+    if not names or "Linear" in names:
         return "linear"
     if all(_only_experts(n) for n in names):
         return "moe_experts"
-    if all(_EMBEDDING.search(n) for n in names):
+    if all(re.search(_EMBEDDING, n) for n in names):
         return "embedding"
-    if all(isinstance(t, Matcher) and t.kind == "class" and _ATTENTION_CLASS.search(t.value) for t in targets):
+    if all(isinstance(t, Matcher) and t.kind == "class" and re.search(_ATTENTION_CLASS, t.value) for t in targets):
         return "attention"
     return "linear"
 
@@ -81,11 +83,11 @@ def _only_experts(pattern: str) -> bool:
 
     A stack of groups, innermost last: [this alternative names experts, all before it did, a negative lookaround].
     """
-    text = _SHARED.sub("", pattern)
-    if len(text) > MAX_REGEX or _EXPERTS.search(text) is None:
+    text = re.sub(_SHARED, "", pattern)
+    if len(text) > MAX_REGEX or re.search(_EXPERTS, text) is None:
         return False
     stack = [[False, True, False]]
-    for token in _TOKEN.findall(text):
+    for token in re.findall(_TOKEN, text):
         if token[0] == "(":
             stack.append([False, True, token in ("(?!", "(?<!")])
         elif token == ")" and len(stack) > 1:
@@ -94,6 +96,6 @@ def _only_experts(pattern: str) -> bool:
         elif token == "|":
             stack[-1][1] &= stack[-1][0]
             stack[-1][0] = False
-        elif token[0] != "[" and _EXPERTS.search(token):
+        elif token[0] != "[" and re.search(_EXPERTS, token):
             stack[-1][0] = True
     return stack[0][0] and stack[0][1]
