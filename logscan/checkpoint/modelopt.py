@@ -74,7 +74,7 @@ ALGOS: dict[str, Algo] = {
     "FP8_PER_CHANNEL_PER_TOKEN_DYNAMIC": lambda g, z: quantized(fp8("channel"), fp8("token", True)),
     "FP8_ROWWISE": lambda g, z: quantized(fp8("channel"), fp8("token", True)),
 }
-NO_ALGO = ("NO_QUANT", "NONE", "")
+NO_ALGO = ("NO_QUANT", "UNQUANTIZED", "NONE", "")
 MIXED = "MIXED_PRECISION"
 KV_ALGOS: dict[str, Callable[[], Operand]] = {
     "FP8": lambda: fp8("tensor"),

@@ -33,6 +33,8 @@ FINDINGS: Mapping[str, str] = {
 _ENGINE_NAMES = {"vllm": "vLLM", "sglang": "SGLang", "trtllm": "TensorRT-LLM"}
 _SPELLING = {"regex": "re:{}", "substring": "*{}*", "prefix": "{}*", "suffix": "*{}", "component": "*.{}.*"}
 _LONGEST = 2000
+_SHOWN_GROUPS = 40
+_SHOWN_OPEN = 8
 _SHOWN_TARGETS = 4
 _SHOWN_IGNORED = 12
 
@@ -105,7 +107,7 @@ def _lines(doc: Mapping[str, Any], width: int) -> Iterator[str]:
     yield f"  {_clean(doc['source'])} · {' · '.join(_clean(word) for word in about if word)}"
     if doc["groups"] or doc["kv_cache"]:
         yield from _section("Promised", _promised(doc))
-    yield from _section("Left open", doc["open"], width)
+    yield from _section("Left open", _cut(doc["open"], _SHOWN_OPEN), width)
     yield from _section("Not quantized", _few(doc["ignore"], _SHOWN_IGNORED))
     if doc["tensors"]:
         yield from _section("Stored", [_stored(doc["tensors"])], width)
@@ -119,7 +121,10 @@ def _lines(doc: Mapping[str, Any], width: int) -> Iterator[str]:
 
 
 def _promised(doc: Mapping[str, Any]) -> list[str]:
-    rows = [(g["name"], g["scope"], g["label"], ", ".join(_few(g["targets"], _SHOWN_TARGETS))) for g in doc["groups"]]
+    shown = doc["groups"][:_SHOWN_GROUPS]
+    rows = [(g["name"], g["scope"], g["label"], ", ".join(_few(g["targets"], _SHOWN_TARGETS))) for g in shown]
+    if len(doc["groups"]) > len(shown):
+        rows.append((f"and {len(doc['groups']) - len(shown):,} more", "", "", ""))
     if doc["kv_cache"]:
         rows.append(("", "kv_cache", doc["kv_cache"]["label"], ""))
     cut = [tuple(_clean(cell)[:80] for cell in row) for row in rows]
@@ -149,8 +154,15 @@ def _section(title: str, entries: Iterable[str], width: int | None = None) -> It
 def _few(matchers: Sequence[Mapping[str, str]], limit: int) -> list[str]:
     """The first matchers, those that match a part of a name with stars, and how many more there are."""
     shown = [_SPELLING.get(m["kind"], "{}").replace("{}", m["value"]) for m in matchers[:limit]]
-    more = len(matchers) - limit
-    return [*shown, *([f"and {more:,} more"] if more > 0 else [])]
+    return shown + _more(len(matchers) - limit)
+
+
+def _cut(entries: Sequence[str], limit: int) -> list[str]:
+    return [*entries[:limit], *_more(len(entries) - limit)]
+
+
+def _more(count: int) -> list[str]:
+    return [f"and {count:,} more"] if count > 0 else []
 
 
 def _engines(readings: Sequence[Mapping[str, str]]) -> list[str]:

@@ -115,6 +115,19 @@ def test_bad_input_is_raised_for_the_command_line_to_report(tmp_path: Path) -> N
         run(str(tmp_path / "none"))
 
 
+def test_long_promises_are_cut_on_the_page_and_whole_in_the_document() -> None:
+    scheme = {"num_bits": 4, "group_size": 32}
+    targets = [f"model.layers.{n}.mlp.up_proj" for n in range(9)]
+    groups = {f"g{n}": {"targets": targets, "weights": {**scheme, "group_size": n + 1}} for n in range(50)}
+    block = {"quant_method": "compressed-tensors", "config_groups": groups, "ignore": [f"skip{n}" for n in range(20)]}
+    found = document(promise_from_dict({"model_type": "m", "quantization_config": block}, source="config.json"))
+    text = render_text(found, 120)
+    assert len(found["groups"]) == 50 and len(found["ignore"]) == 20
+    assert "\n  g39 " in text and "\n  g40 " not in text and "\n  and 10 more" in text
+    assert "up_proj, and 5 more" in text
+    assert "skip11" in text and "skip12" not in text and "and 8 more" in text
+
+
 def test_hostile_names_do_not_reach_the_terminal() -> None:
     name = "re:\x1b]0;owned\x07.*\u202e"
     scheme = {"num_bits": 8, "type": "float"}
