@@ -634,3 +634,58 @@ def test_nothing_at_all_is_known() -> None:
     found = derive(order(CT, CHANNEL_TOKEN), Machine(), ("0.31.0",), tables())
     assert {"platform", "sm"} <= {atom for o in found for atom in o.assumed}
     assert {o.numeric.input is None for o in found if o.numeric} == {True, False}
+
+
+# ---------------------------------------------------------------- other methods and older releases
+
+
+@pytest.mark.parametrize(
+    ("release", "expected"), [("0.8.3", "token"), ("0.8.4", "tensor"), ("0.9.1", "tensor"), ("0.9.2", "token")]
+)
+def test_quark_per_token_ran_per_tensor_for_three_releases(release: str, expected: str) -> None:
+    assert ran(only(release, order("quark", CHANNEL_TOKEN), machine(90, (12, 4), ()))).endswith(f":{expected}")
+
+
+def test_quark_fp8_has_no_way_out_below_sm_89() -> None:
+    assert (
+        only("0.30.0", order("quark", CHANNEL_TOKEN), machine(80, have=())).refusal
+        == "No quark compatible scheme was found."
+    )
+
+
+def test_w4a8_integers_ran_as_fp8_on_hopper_until_0_30() -> None:
+    numeric = NumericPath(Operand("int4", 4, "group", 128), Operand("int8", 8, "token", dynamic=True), "quantized")
+    for release in ("0.10.2", "0.30.0"):
+        outcome = only(release, order(CT, numeric), machine(90, have=ALL))
+        assert outcome.kernel == "CutlassW4A8LinearKernel"
+        assert outcome.numeric and outcome.numeric.input and outcome.numeric.input.dtype == "fp8_e4m3"
+    assert {o.kernel for o in outcomes("0.31.0", order(CT, numeric), machine(90, have=ALL))} == {"humming.wna8-int"}
+
+
+def test_experts_before_the_oracles_keep_the_name_to_themselves() -> None:
+    outcome = only("0.11.0", order("fp8", BLOCK, "moe"), machine(90, have=ALL))
+    assert outcome.kernel is None and outcome.numeric == BLOCK
+    assert ran(only("0.11.0", order("fp8", BLOCK, "moe"), machine(80, have=ALL))) == "MARLIN:A16"
+
+
+def test_a_cache_off_cuda_is_stored_as_asked() -> None:
+    asked = order("none", None, "kv_cache", flags={"kv_cache_dtype": "fp8"})
+    (outcome,) = derive(asked, Machine("cpu"), ("0.32.0",), tables())
+    assert outcome.kernel is None and outcome.numeric and outcome.numeric.weights == KV_FP8
+    assert derive(order("none", None, "attention"), Machine("cpu"), ("0.32.0",), tables()) == ()
+
+
+def test_the_cpu_builds_keep_their_promises_or_say_why_not() -> None:
+    def cpu(release: str, asked: Order) -> set[str]:
+        return {ran(o) + ("!" if o.crashes else "") for o in derive(asked, Machine("cpu"), (release,), tables())}
+
+    assert cpu("0.28.0", order(CT, CHANNEL_TOKEN)) == {"ChannelWiseTorchFP8ScaledMMLinearKernel:token"}
+    assert cpu("0.28.0", order(CT, INT8)) >= {"CPUInt8ScaledMMLinearKernel:token"}
+    assert cpu("0.32.0", order("awq", W4A16)) >= {"CPUWNA16LinearKernel:A16"}
+    assert cpu("0.28.0", order("fp8", STATIC)) == {"PerTensorTorchFP8ScaledMMLinearKernel:tensor-static!"}
+    assert "refused: Failed to find a kernel that can implement the ScaledMM linear layer." in cpu(
+        "0.28.0", order("fp8", BLOCK)
+    )
+    assert cpu("0.32.0", order(CT, NVFP4)) == {
+        "refused: Failed to find a kernel that can implement the NVFP4 linear layer."
+    }
