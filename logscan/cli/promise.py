@@ -33,6 +33,7 @@ FINDINGS: Mapping[str, str] = {
 _ENGINE_NAMES = {"vllm": "vLLM", "sglang": "SGLang", "trtllm": "TensorRT-LLM"}
 _SPELLING = {"regex": "re:{}", "substring": "*{}*", "prefix": "{}*", "suffix": "*{}", "component": "*.{}.*"}
 _LONGEST = 2000
+_CELL = 160
 _SHOWN_GROUPS = 40
 _SHOWN_OPEN = 8
 _SHOWN_TARGETS = 4
@@ -127,7 +128,7 @@ def _promised(doc: Mapping[str, Any]) -> list[str]:
         rows.append((f"and {len(doc['groups']) - len(shown):,} more", "", "", ""))
     if doc["kv_cache"]:
         rows.append(("", "kv_cache", doc["kv_cache"]["label"], ""))
-    cut = [tuple(_clean(cell)[:80] for cell in row) for row in rows]
+    cut = [tuple(printable(cell, _CELL) for cell in row) for row in rows]
     widths = [max(len(row[column]) for row in cut) for column in range(3)]
     return [
         "  ".join([*(f"{cell:<{w}}" for cell, w in zip(row, widths, strict=False)), row[3]]).rstrip() for row in cut
