@@ -16,7 +16,16 @@ from logscan.intake.wrapping import Wrapping
 from logscan.model import Record
 
 _WINDOW = 8  # bytes that hyperscan's matcher looks at
-_COMMON = b" etaoinsrlcdump0123456789:/.,()[]-\"'TPOSIN"  # of requests and statistics: what long logs are made of
+_COMMON = b" etaoinsrlcdump0123456789:/.,()[]-\"'TPOSIN"  # bytes of the lines below
+# What engines print for every request and every few seconds: what long logs are made of.
+_STEADY = (
+    b'INFO:      - "POST /v1/chat/completions HTTP/1.1" 200 OK "GET /health /metrics /v1/models (APIServer pid= '
+    b"(EngineCore pid= Engine 000: Avg prompt throughput: tokens/s, Avg generation throughput: tokens/s, Running: reqs"
+    b", Swapped: reqs, Pending: reqs, Waiting: reqs, GPU KV cache usage: %, CPU KV cache usage: %, Prefix cache hit "
+    b"Received request chatcmpl- params: SamplingParams( Added request Finished request Aborted request "
+    b"Decode batch, #running-req: #full token: #token: token usage: cuda graph: True, gen throughput (token/s): "
+    b"#queue-req: Prefill batch, #new-seq: #new-token: #cached-token: input throughput (token/s): "
+)
 _LOOK_BACK = 64  # lines before a hit that may say what it is (a traceback's head)
 _CONTEXT = 1 << 14  # bytes of the block before that are kept for it
 
@@ -25,7 +34,7 @@ class Detector(Protocol):
     """Finds a set of literals in bytes."""
 
     def ends(self, data: bytes) -> list[int]:
-        """Ascending offsets of candidates: every line that holds a literal has one within it, or just behind it."""
+        """Ascending offsets behind (parts of) occurrences: one at least in each line that holds a literal."""
 
     def matches(self, text: bytes) -> bool:
         """Whether a literal stands in `text`."""
@@ -40,13 +49,14 @@ class HyperscanDetector:
     def __init__(self, literals: Iterable[bytes]) -> None:
         import hyperscan
 
-        self._of: dict[bytes, list[bytes]] = {}
+        windows: dict[bytes, list[tuple[bytes, int]]] = {}  # with the literals they are cut from, and where they end
         for literal in sorted(set(literals)):
-            self._of.setdefault(_rarest(literal), []).append(literal)
-        self._windows = list(self._of)
-        size = len(self._windows)
+            window = _rarest(literal)
+            windows.setdefault(window, []).append((literal, literal.index(window) + len(window)))
+        self._of = list(windows.values())
+        ids = list(range(len(windows)))
         self._database: Any = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
-        self._database.compile(expressions=self._windows, ids=list(range(size)), elements=size, literal=True)
+        self._database.compile(expressions=list(windows), ids=ids, elements=len(ids), literal=True)
         self._found: list[tuple[int, int]] = []
         append = self._found.append
         self._hit = lambda which, _from, to, _flags, _context: append((to, which))
@@ -57,14 +67,13 @@ class HyperscanDetector:
         return self._found
 
     def ends(self, data: bytes) -> list[int]:
-        return [end for end, _ in self._scan(data)]
+        return [end for end, i in self._scan(data) if any(_stands(data, end, *known) for known in self._of[i])]
 
     def matches(self, text: bytes) -> bool:
-        return any(literal in text for _, i in self._scan(text) for literal in self._of[self._windows[i]])
+        return bool(self.ends(text))
 
     def found(self, text: bytes) -> Collection[bytes]:
-        hits = self._scan(text)
-        return {lit for _, i in hits for lit in self._of[self._windows[i]] if lit in text} if hits else ()
+        return {known[0] for end, i in self._scan(text) for known in self._of[i] if _stands(text, end, *known)}
 
 
 class PythonDetector:
@@ -95,14 +104,16 @@ def detector(literals: Iterable[bytes]) -> Detector:
         return PythonDetector(literals)
 
 
+def _stands(data: bytes, end: int, literal: bytes, within: int) -> bool:
+    """Whether `literal` stands in `data` where its window, which ends at `within` in it, ends at `end`."""
+    return end >= within and data.startswith(literal, end - within)
+
+
 def _rarest(literal: bytes) -> bytes:
     """The eight bytes of a literal that other text is least likely to hold, above all in the last four of them."""
     starts = range(max(len(literal) - _WINDOW, 0) + 1)
-    cut = max(
-        starts,
-        key=lambda i: len((literal[i : i + _WINDOW] + 2 * literal[i + 4 : i + _WINDOW]).translate(None, _COMMON)),
-    )
-    return literal[cut : cut + _WINDOW]
+    windows = (literal[i : i + _WINDOW] for i in starts)
+    return max(windows, key=lambda w: (w not in _STEADY, len((w + 2 * w[4:]).translate(None, _COMMON))))
 
 
 def _trie(words: list[bytes]) -> bytes:
