@@ -567,6 +567,27 @@ def test_an_explicit_attention_backend(name: str) -> None:
     assert only("0.30.0", asked, machine(90, have=())).refusal is not None
 
 
+@pytest.mark.parametrize(
+    ("release", "sm", "expected"),
+    [
+        ("0.30.0", 80, "TRITON_ATTN"),
+        ("0.30.0", 90, "FLASH_ATTN"),
+        ("0.19.1", 100, "FLASHINFER"),
+        ("0.27.1", 120, "TRITON_ATTN"),
+        ("0.28.0", 120, "FLASHINFER"),
+    ],
+)  # fmt: skip
+def test_attention_sinks_leave_few_backends(release: str, sm: int, expected: str) -> None:
+    asked = order("none", None, "attention", traits={"sinks": True})
+    assert only(release, asked, machine(sm, have=ALL)).kernel == expected
+
+
+def test_fa3_was_handed_every_quantized_cache_in_0_20_and_0_21() -> None:
+    asked = order("none", None, "kv_cache", flags={"kv_cache_dtype": "int8_per_token_head"})
+    assert only("0.21.0", asked, machine(90, have=())).crashes
+    assert only("0.22.0", asked, machine(90, have=())).kernel == "TRITON_ATTN"
+
+
 # ---------------------------------------------------------------- lines that are not true
 
 
