@@ -154,5 +154,5 @@ def test_the_version_of_an_unknown_build_is_a_range(boots: Boots, boot_text: Any
     )
     assert boot["engine"]["kind"] == "unknown"
     assert boot["engine"]["version"] == "0.1.dev1+g9759e3b06"
-    assert boot["engine"]["range"].startswith(">=0.11")
+    assert boot["engine"]["range"].startswith(">=0.2")
     assert "LS901" in [f["code"] for f in boot["findings"]]

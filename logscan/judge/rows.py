@@ -7,7 +7,7 @@ If all that remains agrees on the verdict, it is decided; if not, the unknowns t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from logscan import labels
@@ -142,20 +142,20 @@ def _still_possible(readings: Sequence[Reading], seen: Seen, bench: Bench) -> li
     announced = {f.pattern for f in seen.weight_only}
     if announced:
         left = [r for r in left if announced & {p.pattern for p in r.outcome.prints}] or left
-    return [r for r in left if not _would_show(r.outcome, said | {f.pattern for f, _ in seen.doubted}, bench)] or left
+    shown = [r for r in left if not _would_show(r.outcome, said, seen, bench)]
+    # Silence narrows the kernels of a known machine; where that is not known it must not stand in for knowing it.
+    known = bench.machine.platform is not None and (bench.machine.platform != "cuda" or bench.machine.sm is not None)
+    if shown:
+        return shown if known else left
+    return [] if bench.boot is not None and bench.boot.engine.kind == "release" else left
 
 
-def _would_show(outcome: Outcome, said: Iterable[str], bench: Bench) -> bool:
-    """Whether the outcome prints a line that this boot would have shown, and does not.
-
-    Silence narrows the kernels of a known machine. Where the machine is not known it must not stand in for knowing it.
-    """
-    boot, machine = bench.boot, bench.machine
-    if machine.platform is None or (machine.platform == "cuda" and machine.sm is None):
-        return False
+def _would_show(outcome: Outcome, said: Collection[str], seen: Seen, bench: Bench) -> bool:
+    """Whether the outcome prints a line that this boot would have shown, and does not."""
+    boot = bench.boot
     if boot is None or boot.census.head != "seen" or boot.status == "incomplete":
         return False
-    said = set(said) | {f.pattern for f in boot.facts}
+    said = {*said, *(f.pattern for f in boot.facts), *(f.pattern for f, _ in seen.doubted)}
     return any(
         p.pattern is not None
         and p.pattern not in said
@@ -300,7 +300,7 @@ def visible(verdict: Verdict, levels: Sequence[str]) -> str | None:
 
 
 def _least_visible(readings: Sequence[Reading], said: Collection[str] | None) -> str | None:
-    """What can be relied on to be seen: the quietest of the readings. `said`: patterns in the log, None for a forecast."""
+    """The quietest of the readings: what can be relied on. `said`: patterns in the log, None for a forecast."""
     rank = {None: 0, "silent": 1, "noted": 2, "warned": 3}
     shown = [[p.level for p in r.outcome.prints if said is None or p.pattern in said] for r in readings]
     words = [visible(r.verdict, levels) for r, levels in zip(readings, shown, strict=True)]

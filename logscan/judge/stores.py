@@ -99,7 +99,7 @@ def _stored(
     """The ways the cache may be stored, derived and narrowed by the engine line: authority, reasons, computes."""
     outcomes = list(derive(ask.order, bench.machine, bench.releases, bench.tables)) if ask.order.method else []
     if bench.ready and bench.boot is not None:
-        outcomes = [o for o in outcomes if o.refusal is None] or outcomes
+        outcomes = [o for o in outcomes if o.refusal is None]  # it was served, whatever the tables say
     printed = next((f for f in shown if f.name == "config.kv_cache_dtype"), None)
     if outcomes:
         computes = frozenset(o.compute for o in outcomes)
