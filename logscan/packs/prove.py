@@ -7,7 +7,7 @@ literals stands in the template itself (so that `Using %s backend.` does not pro
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from logscan.packs.schema import Pattern
@@ -21,7 +21,7 @@ _RAISED = re.compile(r"^[ |]*(?:[\w.]*(?:Error|Exception|Exit|Interrupt|Warning)
 class Owners:
     """Looks up the patterns that a template can print. Built once, asked for many templates."""
 
-    def __init__(self, patterns: Iterable[Pattern]) -> None:
+    def __init__(self, patterns: Sequence[Pattern]) -> None:
         self._literals: dict[str, tuple[str, ...]] = {}
         self._by_key: dict[str, list[tuple[str, str]]] = {}
         self._all: list[tuple[str, str]] = []
@@ -31,7 +31,9 @@ class Owners:
                 entry = (p.id, line.rstrip())
                 self._all.append(entry)
                 self._by_key.setdefault(line[:_KEY], []).append(entry)
+        self._regexes = [re.compile(p.regex.encode(), re.MULTILINE) for p in patterns]
         self.of = lru_cache(maxsize=1 << 18)(self._of)
+        self.knows = lru_cache(maxsize=1 << 14)(self._knows)
 
     def _of(self, text: str) -> tuple[str, ...]:
         """Ids of the patterns that own a line of the template's text."""
@@ -44,6 +46,11 @@ class Owners:
                 if pattern not in found and fills(pieces, sample) and self._spoken(pattern, pieces):
                     found[pattern] = None
         return tuple(found)
+
+    def _knows(self, text: str) -> bool:
+        """Whether a pattern's regex reads the text: a template put together from more pieces than a `match` line has."""
+        filled = text.replace(HOLE, "x1").encode()
+        return any(r.search(filled) for r in self._regexes)
 
     def _candidates(self, pieces: list[str]) -> Iterable[tuple[str, str]]:
         if len(pieces[0]) >= _KEY:

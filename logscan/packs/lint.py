@@ -1,0 +1,221 @@
+"""What is wrong with a pattern, before any log has seen it: the examples, the literals, the ranges, the regex.
+
+One small function a check; each yields problems. `error` fails `packs lint`, `warning` is for the eye.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Literal, NamedTuple
+
+from logscan import versions
+from logscan.packs.schema import Pack, Pattern, Site
+
+try:
+    from re import _parser as _sre  # type: ignore[attr-defined]
+except ImportError:  # pragma: no cover
+    import sre_parse as _sre  # type: ignore[no-redef]
+
+FAMILIES = frozenset(
+    "attention boot build config cuda deepgemm dtype engine env feature flashinfer gpu graph jit kv linear model moe nccl "
+    "package parallel process promise quant request tuner weights".split()
+)
+"""First parts of fact names. A fact of another family would be read by nobody."""
+LEAST_LITERAL = 4
+_MANY = 64  # a bounded repeat above this is as good as unbounded where repeats nest
+_FIELD = re.compile(r"\{(\w+)\}")
+
+
+class Problem(NamedTuple):
+    """One complaint, at the entry's file and line."""
+
+    severity: Literal["error", "warning"]
+    where: str
+    pattern: str
+    message: str
+
+
+def lint(packs: Sequence[Pack]) -> list[Problem]:
+    """Every problem of every pattern, in the order of the files."""
+    return [
+        Problem(severity, p.where, p.id, message)
+        for pack in packs
+        for p in pack.patterns
+        for severity, check in _CHECKS
+        for message in check(p, pack)
+    ]
+
+
+def failures(pattern: Pattern) -> Iterator[str]:
+    """`match` lines that the regex misses, `nomatch` lines that it hits: what `packs test` reports."""
+    found = re.compile(pattern.regex.encode(), re.MULTILINE)
+    for line in pattern.match:
+        if not found.search(line.encode()):
+            yield f"does not match its match line {_cut(line)}"
+    for line in pattern.nomatch:
+        if found.search(line.encode()):
+            yield f"matches its nomatch line {_cut(line)}"
+
+
+def _examples(p: Pattern, _: Pack) -> Iterator[str]:
+    if not p.match:
+        yield "no match line: give one real line"
+    if not p.nomatch:
+        yield "no nomatch line: give one that is near and must not match"
+    yield from failures(p)
+
+
+def _literals(p: Pattern, _: Pack) -> Iterator[str]:
+    for literal in p.literals:
+        if len(literal.encode()) < LEAST_LITERAL:
+            yield f"literal {literal!r} is shorter than {LEAST_LITERAL} bytes: it would stand in every other line"
+    for line in p.match:
+        if not any(literal in line for literal in p.literals):
+            yield f"none of its literals stands in the match line {_cut(line)}"
+
+
+def _idle(p: Pattern, _: Pack) -> Iterator[str]:
+    for literal in p.literals:
+        if p.match and not any(literal in line for line in p.match):
+            yield f"no match line has the literal {literal!r}: add one, or drop the literal"
+
+
+def _value(p: Pattern, _: Pack) -> Iterator[str]:
+    groups = re.compile(p.regex).groupindex
+    for name in _FIELD.findall(p.value):
+        if name not in groups:
+            yield f"value: the regex has no group {name!r} (it has {', '.join(groups) or 'none'})"
+    if p.parse and "args" not in groups:
+        yield f"parse = {p.parse!r} reads the group 'args', and the regex has none"
+
+
+def _emits(p: Pattern, pack: Pack) -> Iterator[str]:
+    family = p.emits.split(".")[0]
+    if family not in FAMILIES:
+        yield f"emits {p.emits!r}: no such family of facts (known: {', '.join(sorted(FAMILIES))})"
+    if not p.id.startswith(f"{pack.id}."):
+        yield f"id: patterns of this pack begin with {pack.id}."
+
+
+def _sites(p: Pattern, pack: Pack) -> Iterator[str]:
+    for n, site in enumerate(p.sites):
+        if site.source and not re.fullmatch(r"[^:\n]+(?::[\w.<>:~]+)?", site.source):
+            yield f"source {site.source!r}: write it as path/file.py:Class.function"
+        for other in p.sites[n + 1 :]:
+            if _same_place(site, other):
+                both = [r for r in pack.releases if _in(site, r) and _in(other, r)]
+                if both:
+                    yield f"two sites of {site.source or 'no source'} overlap in {both[0]} … {both[-1]}"
+        if pack.releases and site.engine and not any(_in(site, r) for r in pack.releases):
+            yield f"engine {site.engine!r}: no known release is in it"
+
+
+def _same_place(a: Site, b: Site) -> bool:
+    return bool(a.source) and (a.source, a.level, a.paths) == (b.source, b.level, b.paths)
+
+
+def _in(site: Site, release: str) -> bool:
+    return versions.contains(site.engine, release)
+
+
+def _gaps(p: Pattern, pack: Pack) -> Iterator[str]:
+    covered = [any(_in(s, r) for s in p.sites) for r in pack.releases]
+    if True not in covered:
+        return
+    last = len(covered) - 1 - covered[::-1].index(True)
+    holes = [r for r, c in list(zip(pack.releases, covered, strict=True))[covered.index(True) : last] if not c]
+    if holes and "gap" not in p.note:
+        yield f"gap: no site covers {holes[0]} … {holes[-1]}; say in its note why the gap is real"
+
+
+def _scannable(p: Pattern, _: Pack) -> Iterator[str]:
+    if re.search(r"\(\?(?:[=!]|<[=!]|P=)", p.regex):
+        yield "lookaround and backreferences cannot be scanned for: write it without"
+
+
+def _anchor(p: Pattern, _: Pack) -> Iterator[str]:
+    if not p.regex.startswith("^") and p.phase == "boot":
+        yield "not anchored with ^: a line that only quotes the text would be taken for it"
+
+
+def _backtracking(p: Pattern, _: Pack) -> Iterator[str]:
+    """Shapes that take quadratic time or worse: repeats in repeats, and two open repeats of the same characters."""
+    yield from _walk(_sre.parse(p.regex, re.MULTILINE), False)
+
+
+def _walk(tree: Any, inside: bool) -> Iterator[str]:
+    before: Any = None
+    for op, arg in tree:
+        name = str(op)
+        if name in ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT"):
+            least, most, body = arg
+            open_ended = most is _sre.MAXREPEAT or most > _MANY
+            if open_ended and inside:
+                yield "a long repeat inside a long repeat: it can take exponential time"
+            if most is _sre.MAXREPEAT and before is not None and _overlap(before, body):
+                yield "two unbounded repeats of the same characters in a row: bound them, {0,200}"
+            yield from _walk(body, inside or open_ended)
+            before = body if most is _sre.MAXREPEAT else None if least else before
+            continue
+        if name == "SUBPATTERN":
+            yield from _walk(arg[3], inside)
+        elif name == "BRANCH":
+            for branch in arg[1]:
+                yield from _walk(branch, inside)
+        before = None
+
+
+def _overlap(a: Any, b: Any) -> bool:
+    """Whether two single-character bodies can eat the same byte; anything longer counts as no."""
+    first, second = list(a), list(b)
+    if len(first) != 1 or len(second) != 1:
+        return False
+    return bool(_bytes(first[0]) & _bytes(second[0]))
+
+
+def _bytes(node: Any) -> frozenset[int]:
+    op, arg = str(node[0]), node[1]
+    everything = frozenset(range(256))
+    if op == "ANY":
+        return everything - {10}
+    if op == "LITERAL":
+        return frozenset({arg})
+    if op == "NOT_LITERAL":
+        return everything - {arg}
+    if op != "IN":
+        return everything
+    out: set[int] = set()
+    negated = False
+    for kind, value in arg:
+        k = str(kind)
+        negated = negated or k == "NEGATE"
+        out |= {value} if k == "LITERAL" else set(range(value[0], value[1] + 1)) if k == "RANGE" else _category(k, value)
+    return everything - out if negated else frozenset(out)
+
+
+def _category(kind: str, value: Any) -> set[int]:
+    if kind != "CATEGORY":
+        return set()
+    name = str(value).rsplit("CATEGORY_", 1)[-1]
+    kinds = {"DIGIT": rb"\d", "NOT_DIGIT": rb"\D", "SPACE": rb"\s", "NOT_SPACE": rb"\S", "WORD": rb"\w", "NOT_WORD": rb"\W"}
+    return {i for i in range(256) if re.fullmatch(kinds[name], bytes([i]))}
+
+
+def _cut(line: str) -> str:
+    return repr(line if len(line) <= 80 else line[:79] + "…")
+
+
+Check = Callable[[Pattern, Pack], Iterator[str]]
+_CHECKS: tuple[tuple[Literal["error", "warning"], Check], ...] = (
+    ("error", _examples),
+    ("error", _literals),
+    ("error", _value),
+    ("error", _emits),
+    ("error", _sites),
+    ("error", _backtracking),
+    ("warning", _idle),
+    ("warning", _scannable),
+    ("warning", _anchor),
+    ("warning", _gaps),
+)
