@@ -25,7 +25,7 @@ def test_a_rule_is_whole(rule):
     assert set(rule.fix) <= set(catalogue.CAUSES) and "unknown" in rule.fix
     assert all(text.endswith((".", ")")) for text in rule.fix.values())
     assert rule.sources and all(
-        re.match(r"(vllm|trtllm|sglang) \S+\.(py|cpp|cu)(:\S+)?( [<>=!]\S+)?$", s) for s in rule.sources
+        re.match(r"(vllm|trtllm|sglang|logscan) \S+\.(py|cpp|cu)(:\S+)?( [<>=!]\S+)?$", s) for s in rule.sources
     )
 
 

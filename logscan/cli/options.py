@@ -45,6 +45,26 @@ Output = Annotated[
 Color = Annotated[When, typer.Option(help="Colour; auto is for terminals only and obeys NO_COLOR.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Also show every fact that was read, and all evidence.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Nothing on stderr but errors.")]
+Require = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--require",
+        metavar="FACT~=REGEX",
+        help="A fact that must match in every boot that counts; a missing one fails. Repeatable.",
+    ),
+]
+Waivers = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Accepted findings (TOML), each with a reason and a last day.")
+]
+Baseline = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="An earlier report (--format json): its findings do not fail.")
+]
+Config = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="A policy, instead of the logscan.toml found upward from here."),
+]
+Isolated = Annotated[bool, typer.Option("--isolated", help="Look for no logscan.toml.")]
+NoRedact = Annotated[bool, typer.Option("--no-redact", help="Show keys and tokens that the log contains.")]
 JsonOrTable = Annotated[Literal["table", "json"], typer.Option("--format", help="How to write it.")]
 
 

@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from logscan import document
-from logscan.cli.output import wants_color, write
+from logscan import document, policy
+from logscan.cli.output import job_summary, wants_color, write
+from logscan.desk import Desk, Given, Watch, cleaner, read_log
 from logscan.intake import open_source
 from logscan.model import SEVERITIES, InputError
-from logscan.desk import Desk, Given, Watch, cleaner, read_log
 
 FOUND, BAD_INPUT, NOTHING = 1, 2, 3
 
@@ -27,13 +27,18 @@ def run(
     env: Mapping[str, str],
     format: str,
     output: Path | None,
-    fail_on: str,
+    fail_on: str | None,
     strict: bool,
     boots: str,
     until: str,
     timeout: float | None,
     select: Sequence[str],
     ignore: Sequence[str],
+    require: Sequence[str],
+    waivers: Path | None,
+    baseline: Path | None,
+    config: Path | None,
+    isolated: bool,
     packs: Sequence[str],
     redact: bool,
     quiet: bool,
@@ -41,6 +46,9 @@ def run(
     color: str,
 ) -> int:
     """Write the report, and return the exit code. Raises InputError for bad input that leaves nothing to report."""
+    rules = policy.gather(
+        config=config, isolated=isolated, fail_on=fail_on, require=require, waivers=waivers, baseline=baseline
+    )
     desk = Desk.of(Given(ckpt, gpu, cuda, engine, dict(env)), packs)
     deadline = None if timeout is None else time.monotonic() + timeout
     reports: list[document.LogReport] = []
@@ -54,11 +62,16 @@ def run(
             unreadable += 1
             _say(f"{error}")
     doc = document.document(reports, desk.packs, desk.given.document(), boots, cleaner(redact))
-    _choose(doc, _codes(select), _codes(ignore), boots)
+    _choose(doc, _codes(select), _codes(ignore))
+    counted = _counting(doc, boots)
+    policy.apply(rules, (boot for log in doc["logs"] for boot in log["boots"]), counted)
+    found = [f for boot in counted for f in boot["findings"]]
+    severities = {f["severity"] for f in found if f["waived"] is None}
+    doc["worst"] = next((s for s in reversed(SEVERITIES) if s in severities), None)
     if not quiet:
         _notes(reports)
-    write(_render(doc, format, boots, verbose, wants_color(color, output)), output)
-    return _exit_code(doc, fail_on, strict, unreadable)
+    write(_render(doc, format, boots, verbose, wants_color(color, output), rules), output)
+    return _exit_code(doc, any(map(rules.fails, found)), strict, unreadable)
 
 
 def _say(text: str) -> None:
@@ -78,7 +91,7 @@ def _codes(texts: Sequence[str]) -> tuple[str, ...]:
     return tuple(code.strip().upper() for text in texts for code in text.split(",") if code.strip())
 
 
-def _choose(doc: dict[str, Any], select: tuple[str, ...], ignore: tuple[str, ...], boots: str) -> None:
+def _choose(doc: dict[str, Any], select: tuple[str, ...], ignore: tuple[str, ...]) -> None:
     """Keep the findings that were asked for; the verdicts stay as they are."""
     if not select and not ignore:
         return
@@ -89,8 +102,6 @@ def _choose(doc: dict[str, Any], select: tuple[str, ...], ignore: tuple[str, ...
                 for f in boot["findings"]
                 if (not select or f["code"].startswith(select)) and not (ignore and f["code"].startswith(ignore))
             ]
-    found = {f["severity"] for boot in _counting(doc, boots) for f in boot["findings"] if f["waived"] is None}
-    doc["worst"] = next((s for s in reversed(SEVERITIES) if s in found), None)
 
 
 def _counting(doc: dict[str, Any], boots: str) -> list[dict[str, Any]]:
@@ -99,18 +110,19 @@ def _counting(doc: dict[str, Any], boots: str) -> list[dict[str, Any]]:
     return [b for log in doc["logs"] for b in {b["source"]: b for b in log["boots"]}.values()]
 
 
-def _render(doc: dict[str, Any], format: str, boots: str, verbose: bool, color: bool) -> str:
+def _render(doc: dict[str, Any], format: str, boots: str, verbose: bool, color: bool, rules: policy.Policy) -> str:
     from logscan.report import render
 
-    return render(doc, format, boots=boots, verbose=verbose, color=color)
+    if format == "github":
+        job_summary(render(doc, "markdown", boots=boots))
+    return render(doc, format, boots=boots, verbose=verbose, color=color, fails=rules.fails)
 
 
-def _exit_code(doc: dict[str, Any], fail_on: str, strict: bool, unreadable: int) -> int:
+def _exit_code(doc: dict[str, Any], failed: bool, strict: bool, unreadable: int) -> int:
     """2 > 1 > 3, as the contract says: nothing recognised is always 3."""
     if unreadable:
         return BAD_INPUT
-    worst = doc["worst"]
-    if worst is not None and fail_on != "never" and SEVERITIES.index(worst) >= SEVERITIES.index(fail_on):
+    if failed:
         return FOUND
     if doc["verdict"] is None or (strict and doc["verdict"] == "unproven"):
         return NOTHING

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 from xml.sax.saxutils import escape, quoteattr
 
@@ -21,12 +22,19 @@ class Case(NamedTuple):
     body: str = ""
 
 
-def render(doc: Json, *, boots: str = "last", fail_on: str = "high", **_: Any) -> str:
+def render(
+    doc: Json, *, boots: str = "last", fail_on: str = "high", fails: Callable[[Json], bool] | None = None, **_: Any
+) -> str:
     """A row fails where a finding about it is at or above `fail_on`, so that the report and the exit code agree.
+
+    `fails` decides instead of `fail_on` where a policy does.
 
     `unproven` and `no-promise` are skipped, never passed: nothing was shown to hold.
     """
-    suites = [(_suite_name(item), item, list(_cases(item, fail_on))) for item in view.shown(doc, boots)]
+    suites = [
+        (_suite_name(item), item, list(_cases(item, fails or partial(_fails, fail_on=fail_on))))
+        for item in view.shown(doc, boots)
+    ]
     total = [case for _, _, cases in suites for case in cases]
     lines = ['<?xml version="1.0" encoding="UTF-8"?>', f'<testsuites name="logscan" {_counts(total)}>']
     for name, item, cases in suites:
@@ -47,7 +55,7 @@ def _counts(cases: list[Case]) -> str:
     return f'tests="{len(cases)}" failures="{failures}" errors="{errors}" skipped="{skipped}"'
 
 
-def _cases(item: Shown, fail_on: str) -> Iterator[Case]:
+def _cases(item: Shown, fails: Callable[[Json], bool]) -> Iterator[Case]:
     boot = item.boot
     status = {"failed": "error", "died": "error", "incomplete": "skipped"}.get(boot["status"], "")
     yield Case("boot", status, boot["status"], f"the engine's status is {boot['status']}" if status else "")
@@ -55,9 +63,9 @@ def _cases(item: Shown, fail_on: str) -> Iterator[Case]:
     for row in boot["paths"]:
         about = view.findings_of(row, boot)
         told.update(id(f) for f in about)
-        yield _row_case(row, [f for f in about if _fails(f, fail_on)], about, item)
+        yield _row_case(row, [f for f in about if fails(f)], about, item)
     for finding in view.findings(boot):
-        if id(finding) not in told and _fails(finding, fail_on):
+        if id(finding) not in told and fails(finding):
             yield _failure(f"{finding['code']} {finding['slug']}", [finding], item)
 
 

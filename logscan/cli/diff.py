@@ -1,0 +1,163 @@
+"""`logscan diff OLD NEW`: two boots, or two audits, and an exit code that says whether it got worse."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from logscan import document
+from logscan.cli.output import wants_color, write
+from logscan.desk import Desk, Given, cleaner, read_log
+from logscan.diff import Side, compare
+from logscan.model import InputError
+
+WORSE, NOTHING = 1, 3
+_LARGEST_DOCUMENT = 256 << 20
+
+
+class Input(NamedTuple):
+    """OLD or NEW as the user gave it."""
+
+    path: str
+    given: Given
+    boot: int | None = None  # which boot of the log, from 1; None is the last
+
+
+def run(
+    *,
+    old: Input,
+    new: Input,
+    format: str,
+    output: Path | None,
+    fail_on: str,
+    packs: Sequence[str],
+    redact: bool,
+    quiet: bool,
+    verbose: bool,
+    color: str,
+) -> int:
+    """Write the difference, and return the exit code: 1 where it got worse, 3 where a log holds no boot.
+
+    Raises InputError for what cannot be read, and for a file beside a directory.
+    """
+    audits = [Path(side.path).is_dir() for side in (old, new)]
+    if any(audits):
+        if not all(audits):
+            raise InputError(
+                "diff compares two logs, or two directories that `logscan audit -o` wrote; not one of each"
+            )
+        doc = _audits(old.path, new.path)
+    else:
+        if old.path == new.path == "-":
+            raise InputError("only one of OLD and NEW can be stdin; write the other to a file")
+        found = [_side(side, packs, redact) for side in (old, new)]
+        before, after = found
+        if before is None or after is None:
+            names = " and ".join(side.path for side, boot in zip((old, new), found, strict=True) if boot is None)
+            _say(f"{names}: no boot was recognised; give the boot log of vLLM, TensorRT-LLM or SGLang", False)
+            return NOTHING
+        doc = compare(before, after, fail_on)
+        _remarks(before, after, quiet=quiet)
+    write(_render(doc, format, verbose, wants_color(color, output)), output)
+    return WORSE if doc["result"] == "worse" and fail_on != "never" else 0
+
+
+def _audits(old: str, new: str) -> dict[str, Any]:
+    """Two audits, row by row. polars is needed for their tables, and for nothing else here."""
+    from importlib import import_module
+
+    compared: dict[str, Any] = import_module("logscan.fleet.diff").compare(old, new)
+    return compared
+
+
+def _side(side: Input, packs: Sequence[str], redact: bool) -> Side | None:
+    """The boot that is meant; None where nothing was recognised."""
+    doc = _document(side.path)
+    texts: Mapping[int, str] = {}
+    if doc is None:
+        desk = Desk.of(side.given, packs)
+        from logscan.intake import open_source
+
+        clean = cleaner(redact)
+        report = read_log(open_source(side.path), desk)
+        doc = document.document([report], desk.packs, desk.given.document(), "all", clean)
+        boots = {judged.boot.number: judged.boot for judged in report.boots}
+    else:
+        boots = {}
+    listed = [(log["name"], boot) for log in doc["logs"] for boot in log["boots"]]
+    if not listed:
+        return None
+    name, boot = _pick(listed, side)
+    if boot["index"] in boots:
+        texts = {fact.line: clean(fact.text) for fact in boots[boot["index"]].facts}
+    return Side(name, boot, doc["given"], texts)
+
+
+def _pick(listed: Sequence[tuple[str, dict[str, Any]]], side: Input) -> tuple[str, dict[str, Any]]:
+    if side.boot is None:
+        return listed[-1]
+    for name, boot in listed:
+        if boot["index"] == side.boot:
+            return name, boot
+    raise InputError(f"{side.path}: has no boot {side.boot}; it holds boots 1 to {max(b['index'] for _, b in listed)}")
+
+
+def _document(path: str) -> dict[str, Any] | None:
+    """A `logscan.triage/1` document, where the file is one; a log in JSON lines is not."""
+    if path == "-":
+        return None
+    try:
+        file = Path(path)
+        with file.open("rb") as opened:
+            start = opened.read(4096)
+        if not start.lstrip().startswith(b"{") or b'"logscan.triage/1"' not in start:
+            return None
+        if file.stat().st_size > _LARGEST_DOCUMENT:
+            raise InputError(f"{path}: too large for a triage document; give the logs themselves")
+        doc = json.loads(file.read_bytes())
+    except OSError:
+        return None  # opening it as a log says what is wrong
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: a damaged triage document: {error}; write it again with --format json") from error
+    if not _whole(doc):
+        raise InputError(f"{path}: not a whole logscan.triage/1 document; write it again with `triage --format json`")
+    return dict(doc)
+
+
+def _whole(doc: Any) -> bool:
+    needed = ("index", "source", "status", "verdict", "engine", "model", "hardware", "promise", "paths", "findings")
+    try:
+        boots = [boot for log in doc["logs"] if isinstance(log["name"], str) for boot in log["boots"]]
+        return isinstance(doc["given"], dict) and all(key in boot for boot in boots for key in (*needed, "facts"))
+    except (TypeError, KeyError):
+        return False
+
+
+def _remarks(old: Side, new: Side, *, quiet: bool) -> None:
+    """What makes a comparison doubtful."""
+    for side in (old, new):
+        if side.boot["status"] == "incomplete":
+            _say(
+                f"{side.log}: boot {side.boot['index']} is incomplete; what it lacks may only not have been printed",
+                quiet,
+            )
+    if old.boot["engine"]["name"] != new.boot["engine"]["name"]:
+        _say("the two boots are of different engines: facts are named alike, lines are not", quiet)
+    if (old.boot["promise"] is None) != (new.boot["promise"] is None):
+        _say("only one of the two has a checkpoint; give --ckpt for both", quiet)
+
+
+def _say(text: str, quiet: bool) -> None:
+    if not quiet:
+        print(f"logscan: {text}", file=sys.stderr)
+
+
+def _render(doc: dict[str, Any], format: str, verbose: bool, color: bool) -> str:
+    if format == "json":
+        return json.dumps(doc, indent=2) + "\n"
+    from logscan.report import difference
+
+    return difference.markdown(doc) if format == "markdown" else difference.render(doc, verbose=verbose, color=color)
