@@ -5,7 +5,7 @@
     >>> document["status"]
     'ready'
 
-Public: `triage`, `expect`, `read_promise`, `InputError`. Nothing else is.
+Public: `triage`, `expect`, `read_promise`, `scan_batch`, `InputError`. Nothing else is.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
-__all__ = ["InputError", "expect", "read_promise", "triage"]
+__all__ = ["InputError", "expect", "read_promise", "scan_batch", "triage"]
 
 if TYPE_CHECKING:
     from logscan.checkpoint import read_promise
     from logscan.desk import triage
+    from logscan.fleet.batch import scan_batch
     from logscan.forecast import expect
     from logscan.model import InputError
 
@@ -25,6 +26,7 @@ _HOMES = {
     "triage": "logscan.desk",
     "expect": "logscan.forecast",
     "read_promise": "logscan.checkpoint",
+    "scan_batch": "logscan.fleet.batch",
     "InputError": "logscan.model",
 }
 

@@ -1,0 +1,231 @@
+"""One log → rows. What a worker holds between logs: packs, tables, promises, and what was judged before."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from copy import copy
+from functools import lru_cache
+from hashlib import blake2b, sha256
+from pathlib import Path
+from typing import NamedTuple
+
+from logscan import __version__, document, hardware
+from logscan.checkpoint import read_promise
+from logscan.desk import Desk, Given, cleaner, read_log
+from logscan.document import Judged, LogReport
+from logscan.fleet.columns import UNCHANGED, Row, blank, fill
+from logscan.fleet.joins import Joined, Joins
+from logscan.fleet.listing import Item, fetched
+from logscan.fleet.memo import Memo, key_of
+from logscan.intake import open_source
+from logscan.model import SEVERITIES, Boot, InputError, Promise
+from logscan.packs import patterns_dir
+
+_DESKS = 4096
+_TEXTS = 1 << 14
+
+
+class Settings(NamedTuple):
+    """What is the same for every log of an audit. Picklable, and small."""
+
+    joins: Joins = Joins()
+    packs: tuple[str, ...] = ()
+    redact: bool = True
+    memo: bool = True
+
+
+class Scanner:
+    """Scans logs one after the other. Raises InputError when it is made: bad pack; never while it scans."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._base = Desk.of(Given(), settings.packs)
+        self._memo = Memo()
+        self._desks: dict[str, _FleetDesk] = {}
+        self._promise = lru_cache(maxsize=_DESKS)(read_promise)
+        self._text = lru_cache(maxsize=_TEXTS)(cleaner(settings.redact))
+        self.tool = tool_digest(settings.packs)
+
+    def given(self, joins: Joins) -> Scanner:
+        """The same scanner, sharing all that it holds, for logs with which something else was given."""
+        other = copy(self)
+        other._settings = self._settings._replace(joins=joins)
+        return other
+
+    def scan(self, item: Item, known: Collection[str] = ()) -> list[Row]:
+        """The rows of a log, at least one. A log with a key that is `known` is not read: its row says `unchanged`."""
+        key = ""
+        try:
+            given, rule = self._settings.joins.of_log(item.name)
+            with fetched(item) as path:
+                if known:
+                    key = self._key(item.name, file_digest(path), given, rule)
+                    if key in known:
+                        return [blank(key, item.name, UNCHANGED)]
+                desk = self._desk(given, rule)
+                desk.joined.clear()
+                try:
+                    report = read_log(open_source(path), desk)
+                except InputError as error:
+                    raise InputError(str(error).replace(path, item.name)) from None
+                digest = report.sha256 or file_digest(path)
+            key = self._key(item.name, digest, given, rule)
+            return [self._finish(row, item, report, digest) for row in self._rows(key, item, report, desk)]
+        except InputError as error:
+            return [self._error(key, item, str(error))]
+        except Exception as error:
+            # A defect of ours in one log of ten thousand: told in its row, and the other logs go on.
+            what = f"internal error, please report it: {type(error).__name__}: {error}"
+            return [self._error(key, item, f"{item.name}: {what}")]
+
+    def _key(self, name: str, digest: str, given: Given, rule: str | None) -> str:
+        inputs = self._settings.joins.digest_of_log(given, rule)
+        return log_key(name, digest, self.tool, inputs)
+
+    def _error(self, key: str, item: Item, text: str) -> Row:
+        text = self._text(text)[:500]
+        row = blank(key or log_key(item.name, text, self.tool, ""), self._text(item.name), "error")
+        return row | {"error": text, "modified": item.modified}
+
+    def _desk(self, given: Given, rule: str | None) -> _FleetDesk:
+        name = repr((given, rule is None, self._settings.joins.root))
+        desk = self._desks.get(name)
+        if desk is None:
+            machine = hardware.machine(given.gpu, given.cuda, given.env)
+            desk = _FleetDesk(*self._base._replace(given=given, machine=machine))
+            desk.joins, desk.rule, desk.joined, desk.read = self._settings.joins, rule, [], self._promise
+            desk.memo = self._memo if self._settings.memo else None
+            desk.digests = {}
+            if len(self._desks) >= _DESKS:
+                self._desks.clear()
+            self._desks[name] = desk
+        return desk
+
+    def _rows(self, key: str, item: Item, report: LogReport, desk: _FleetDesk) -> Iterable[Row]:
+        name = self._text(item.name)
+        if not report.boots:
+            what = "is empty" if not report.bytes else "nothing that an engine pack knows"
+            yield blank(key, name, "nothing") | {"error": what}
+            return
+        counted = {id(judged) for judged in document.counting(report.boots, "last")}
+        for judged, joined in zip(report.boots, desk.joined, strict=True):
+            row = blank(key, name, "boot") | {"counted": id(judged) in counted}
+            yield self._boot(row, judged, joined)
+
+    def _boot(self, row: Row, judged: Judged, joined: Joined) -> Row:
+        text = self._text
+        boot, machine, promise = judged.boot, judged.machine, judged.promise
+        severities = {f.severity for f in judged.judgement.findings if f.waived is None}
+        row |= {
+            "boot": boot.number,
+            "source": text(boot.source),
+            "verdict": judged.judgement.verdict,
+            "status": boot.status,
+            "worst": next((s for s in reversed(SEVERITIES) if s in severities), None),
+            "engine": boot.engine.name,
+            "version": text(boot.engine.version) if boot.engine.version else None,
+            "range": boot.engine.range,
+            "kind": boot.engine.kind,
+            "model": text(boot.model) if boot.model is not None else None,
+            "gpu": text(machine.gpu) if machine.gpu else None,
+            "platform": machine.platform,
+            "sm": f"{machine.sm // 10}.{machine.sm % 10}" if machine.sm else machine.gfx,
+            "cuda": ".".join(map(str, machine.cuda)) if machine.cuda else None,
+            "promise": promise.label if promise else None,
+            "method": promise.method if promise else None,
+            "ckpt": joined.ckpt,
+            "joined": joined.how,
+            "unjoined": joined.why,
+            "first": boot.first,
+            "last": boot.last,
+        }
+        return fill(
+            row,
+            (document.row_document(r, text) for r in judged.judgement.rows),
+            (document.finding_document(f, text) for f in judged.judgement.findings),
+        )
+
+    def _finish(self, row: Row, item: Item, report: LogReport, digest: str) -> Row:
+        notes = [self._text(note) for note in report.notes]
+        row |= {
+            "bytes": report.bytes,
+            "lines": report.lines,
+            "modified": item.modified,
+            "sha256": digest,
+            "notes": notes,
+        }
+        return row
+
+
+class _FleetDesk(Desk):
+    """A desk that finds the checkpoint of each boot by its model, and remembers what it judged."""
+
+    joins: Joins
+    rule: str | None
+    joined: list[Joined]  # of the boots of the log at hand, in order
+    read: object
+    memo: Memo | None
+    digests: dict[str | None, bytes]  # of what is given beside the boot, by checkpoint
+
+    def judged(self, boots: Iterable[Boot]) -> tuple[Judged, ...]:
+        return tuple(self._judged_one(boot) for boot in boots)
+
+    def _judged_one(self, boot: Boot) -> Judged:
+        joined = self.joins.of_boot(self.given, self.rule, boot.model)
+        promise: Promise | None = None
+        if joined.ckpt is not None:
+            try:
+                promise = self.read(joined.ckpt)  # type: ignore[operator]
+            except InputError as error:
+                joined = Joined(None, None, str(error))
+        self.joined.append(joined)
+        key = key_of(boot, self._digest(joined.ckpt, promise)) if self.memo is not None else None
+        if self.memo is not None and key is not None:
+            found = self.memo.get(boot, key)
+            if found is not None:
+                return found
+        (judged,) = Desk.judged(self._replace(promise=promise), [boot])
+        if self.memo is not None and key is not None:
+            self.memo.put(key, judged)
+        return judged
+
+    def _digest(self, ckpt: str | None, promise: Promise | None) -> bytes:
+        digest = self.digests.get(ckpt)
+        if digest is None:
+            digest = blake2b(repr((promise, self.machine, self.given)).encode("utf-8", "replace")).digest()
+            self.digests[ckpt] = digest
+        return digest
+
+
+@lru_cache(maxsize=8)
+def tool_digest(packs: tuple[str, ...]) -> str:
+    """Of everything but the log and what was given with it: the release, the packs, the tables."""
+    digest = sha256(__version__.encode())
+    for directory in (patterns_dir(), *map(Path, packs)):
+        for file in sorted(directory.rglob("*.toml")):
+            digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+def log_key(name: str, digest: str, tool: str, inputs: str) -> str:
+    """What the rows of a log are filed under: the same name, bytes, packs, release and inputs give the same rows."""
+    parts = "\0".join((name, digest, tool, inputs))
+    return blake2b(parts.encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
+
+
+def file_digest(path: str) -> str:
+    """SHA-256 of a file as it lies there. Raises InputError where it cannot be read."""
+    import hashlib
+
+    try:
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be opened: {error.strerror}") from None
+
+
+def given_of(gpu: str | None, cuda: str | None, engine: str | None, env: Mapping[str, str]) -> Given:
+    """What holds for the whole fleet. Raises InputError for a GPU, a toolkit or an engine that is not known."""
+    given = Given(None, gpu, cuda, engine, dict(env))
+    Desk.of(given)
+    return given
