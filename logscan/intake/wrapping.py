@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from logscan.intake.envelopes import STRONG, WEAK, Constant, Envelope
 from logscan.intake.framing import Framer, Item, is_record
@@ -14,145 +14,156 @@ _SAMPLE = 32  # lines that are looked at
 _RUN = 3  # lines of a kind that make an envelope in mid-stream
 _START = 8  # lines of a bare log among which a record is expected
 _DEPTH = 6  # envelopes within envelopes
+_KINDS = 4  # envelopes side by side
 _WAIT = 4  # lines held back while they look like a weak envelope
+_MANY = 8  # lines that prove a weak envelope without a record within
 _GATE = re.compile(
     rb"(?:\[pod/|\d{4}-\d\d-\d\dT\d|[\[,]?\{|\[$|<\d{1,3}>|[A-Z][a-z]{2} (?:[A-Z][a-z]{2} )?[ \d]\d \d\d:|"
     rb"[A-Z][a-z]{2} \d{4}-\d\d-|\[(?:[\w.-]+@)?\d+,\d+\]<std|==> .{1,200} <==$)"
 )
-_HEAD = re.compile(
-    rb"(?:\([^()]*pid=\d+[^()]*\) )*(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d \[?[^\s\[\]:]+:\d+\]"
+_HEAD = (
+    rb"(?:\([^()]{0,80}pid=\d+[^()]{0,80}\) )*(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d "
+    rb"\[?[^\s\[\]:]{1,200}:\d+\]"
 )
 
 Make = Callable[[], Envelope]
 
 
 class Wrapping:
-    """Peels the envelopes of a stream off its lines."""
+    """One layer of a stream: the envelopes around its lines, once they are known, and the layer within."""
 
-    def __init__(self, framer: Framer) -> None:
-        self.names: list[str] = []
+    def __init__(self, framer: Framer, depth: int = 0) -> None:
         self._framer = framer
-        self._chain: list[Envelope] = []
-        self._waiting: list[bytes] = []
-        self._waiting_from = 0  # number of the first of them
+        self._depth = depth
+        self._envelopes: list[Envelope] = []
+        self._within: Wrapping | None = None
+        self._waiting: list[Item] = []
+
+    @property
+    def names(self) -> list[str]:
+        """Of the envelopes, outermost first."""
+        within = self._within.names if self._within else []
+        return list(dict.fromkeys([envelope.name for envelope in self._envelopes] + within))
 
     @property
     def stateless(self) -> bool:
         """Whether each line can be peeled without those before it."""
-        return not self._waiting and all(envelope.stateless for envelope in self._chain)
+        within = self._within is None or self._within.stateless
+        return not self._waiting and within and all(envelope.stateless for envelope in self._envelopes)
 
-    def unwrap(self, lines: list[bytes], first: int) -> Iterator[Item]:
+    def unwrap(self, lines: Iterable[bytes], first: int) -> Iterable[Item]:
         """The payloads of a run of physical lines, the first of which is line `first`."""
-        if not self._chain and not self._framer.framed and self._undecided(lines, first):
-            return
-        if self._waiting:
-            first = self._waiting_from
-            lines = self._waiting + lines
-            self._waiting = []
-        gate, tuple_ = _GATE.match, tuple.__new__
-        for i, line in enumerate(lines):
-            if not self._chain and (gate(line) is None or not self._learn(lines[i : i + _SAMPLE])):
-                yield tuple_(Item, (first + i, line, "", ""))
-                continue
-            yield from self._peel(Item(first + i, line), lines, i)
+        new = tuple.__new__
+        return self.feed([new(Item, (n, line, "", "")) for n, line in enumerate(lines, first)])
 
-    def flush(self) -> Iterator[Item]:
+    def feed(self, items: list[Item]) -> list[Item]:
+        """The payloads of these items, or of those before that had to wait for them."""
+        if self._envelopes:
+            return self._peeled(items)
+        if self._depth >= _DEPTH:
+            return items
+        if self._waiting:
+            items, self._waiting = self._waiting + items, []
+        if not self._framer.framed and items:
+            if self._learn(items):
+                return self._peeled(items)
+            if self._undecided(items):
+                self._waiting = items
+                return []
+        gate = _GATE.match
+        for i, item in enumerate(items):
+            if gate(item[1]) is not None and self._learn(items[i : i + _SAMPLE]):
+                return items[:i] + self._peeled(items[i:])
+        return items
+
+    def flush(self) -> list[Item]:
         """What is still held at the end of the stream."""
         waiting, self._waiting = self._waiting, []
-        for i, line in enumerate(waiting, self._waiting_from):
-            yield Item(i, line)
-        for n, envelope in enumerate(self._chain):
-            for item in envelope.flush():
-                yield from self._through(item, n + 1)
+        if self._within is None:
+            return waiting
+        held = [item for envelope in self._envelopes for item in envelope.flush()]
+        return waiting + self._within.feed(held) + self._within.flush()
 
-    def _undecided(self, lines: list[bytes], first: int) -> bool:
-        """Look for envelopes at the start of a stream; true where a few more lines are needed to tell."""
-        sample = (self._waiting + lines)[:_SAMPLE]
-        if self._learn(sample):
-            return False
-        if (
-            sample
-            and len(sample) < _WAIT
-            and (sample[0].strip() in (b"[", b"{") or any(make().sniff(sample[-1:]) for make in WEAK))
-        ):
-            if not self._waiting:
-                self._waiting_from = first
-            self._waiting += lines
-            return True
-        return False
+    def _peeled(self, items: list[Item]) -> list[Item]:
+        within = self._within
+        assert within is not None
+        out: list[Item] = []
+        run: list[Item] = []
+        for i, item in enumerate(items):
+            inner = self._inside(item)
+            if inner is None and _GATE.match(item.payload) and self._learn(items[i : i + _SAMPLE]):
+                inner = self._inside(item)
+            if inner is not None:
+                run += inner
+                continue
+            if run:
+                out += within.feed(run)
+                run = []
+            out.append(item)
+        return out + within.feed(run) if run else out
 
-    def _peel(self, item: Item, lines: list[bytes], i: int) -> Iterator[Item]:
-        outer = self._chain[0].peel(item)
-        if outer is None:
-            if _GATE.match(item.payload) is None or not self._learn(lines[i : i + _SAMPLE]):
-                yield item
-                return
-            outer = self._chain[0].peel(item)
-        if len(self._chain) == 1:
-            yield from outer or ()
-            return
-        for inner in outer or ():
-            yield from self._through(inner, 1)
-
-    def _through(self, item: Item, depth: int) -> Iterator[Item]:
-        if depth >= len(self._chain):
-            yield item
-            return
-        peeled = self._chain[depth].peel(item)
-        for inner in (item,) if peeled is None else peeled:
-            yield from self._through(inner, depth + 1)
-
-    def _learn(self, lines: Sequence[bytes]) -> bool:
-        """Set the chain from sample lines; false, and nothing changed, where they are not wrapped."""
-        start = not self._framer.framed
-        sample = [line for line in lines if line.strip()]
-        if start and any(map(is_record, sample[:_START])):  # bare: spare the time that the patterns take to compile
-            return False
-        chain: list[Envelope] = []
-        while len(chain) < _DEPTH and sample:
-            found = self._outermost(sample, start, deeper=bool(chain))
-            if found is None:
-                break
-            make, envelope = found
-            probe = make()
-            items = [probe.peel(Item(0, line)) for line in sample]
-            inner = [i.payload for got in items for i in got or ()] + [i.payload for i in probe.flush()]
-            chain.append(envelope)
-            sample = [line for line in inner if line.strip()]
-        if not chain:
-            return False
-        self._chain = chain
-        self.names += [e.name for e in chain if e.name not in self.names]
-        return True
-
-    def _outermost(self, sample: list[bytes], start: bool, deeper: bool) -> tuple[Make, Envelope] | None:
-        makes: list[Make] = [JsonLines, PrettyJson, *STRONG]
-        for make in makes:
-            envelope = make()
-            if envelope.sniff(sample if start else sample[:8]) >= _RUN or (start and envelope.sniff(sample[:1])):
-                return make, make()
-        if not start and not deeper:
-            return None
-        for make in WEAK:
-            if self._proven(make(), sample):
-                return make, make()
-        prefix = _constant(sample)
-        if prefix:
-            self._framer.learn(prefix)
-            return (lambda: Constant(prefix)), Constant(prefix)
+    def _inside(self, item: Item) -> Sequence[Item] | None:
+        for envelope in self._envelopes:
+            inner = envelope.peel(item)
+            if inner is not None:
+                return inner
         return None
 
-    def _proven(self, envelope: Envelope, sample: list[bytes]) -> bool:
-        """A weak envelope: nearly all lines fit, and a payload frames while its line does not (or there are many)."""
-        fitting = [line for line in sample if envelope.sniff((line,))]
-        if len(fitting) < _RUN or len(fitting) < 0.8 * len(sample):
+    def _undecided(self, items: list[Item]) -> bool:
+        """Whether a few more lines are needed to tell a weak envelope."""
+        if len(items) >= _WAIT or is_record(items[-1].payload):
             return False
-        inside = [item.payload for line in fitting for item in envelope.peel(Item(0, line)) or ()]
-        return len(fitting) >= 8 or any(map(is_record, inside))
+        return items[0].payload.strip() in (b"[", b"{") or any(make().sniff([items[-1].payload]) for make in WEAK)
+
+    def _learn(self, items: Sequence[Item]) -> bool:
+        """Add the envelope of sample lines; false, and nothing changed, where they are in none that is new."""
+        sample = [item.payload for item in items[:_SAMPLE] if item.payload.strip()]
+        start = not self._framer.framed
+        if (
+            not sample or len(self._envelopes) >= _KINDS or (start and any(map(is_record, sample[:_START])))
+        ):  # bare: spare the time of compiling
+            return False
+        make = _strong(sample, start) or (self._weak(sample) if start else None)
+        if make is None:
+            return False
+        self._envelopes.append(make())
+        self._within = self._within or Wrapping(self._framer, self._depth + 1)
+        return True
+
+    def _weak(self, sample: list[bytes]) -> Make | None:
+        for make in WEAK:
+            if _proven(make(), sample):
+                return make
+        prefix = _constant(sample)
+        if not prefix:
+            return None
+        self._framer.learn(prefix)
+        return lambda: Constant(prefix)
+
+
+def _strong(sample: list[bytes], start: bool) -> Make | None:
+    makes: list[Make] = [JsonLines, PrettyJson, *STRONG]
+    for make in makes:
+        envelope = make()
+        lines = sample if start else sample[:8]
+        first = envelope.sniff(lines[:1]) > 0
+        if (first and start) or (envelope.sniff(lines) >= _RUN and (first or start)):
+            return make
+    return None
+
+
+def _proven(envelope: Envelope, sample: list[bytes]) -> bool:
+    """A weak envelope: nearly all lines fit, and a payload is a record while its line is not (or there are many)."""
+    fitting = [line for line in sample if envelope.sniff((line,))]
+    if len(fitting) < _RUN or len(fitting) < 0.8 * len(sample):
+        return False
+    inside = [item.payload for line in fitting for item in envelope.peel(Item(0, line)) or ()]
+    return len(fitting) >= _MANY or any(map(is_record, inside))
 
 
 def _constant(sample: list[bytes]) -> bytes:
     """The text that stands before the engine's records in the sample, where it is always the same."""
-    before = [line[: m.start()] for line in sample if (m := _HEAD.search(line)) and m.start() < 80]
+    head = re.compile(_HEAD)
+    before = [line[: m.start()] for line in sample if (m := head.search(line)) and m.start() < 80]
     (prefix, times), *_ = Counter(before).most_common(1) or [(b"", 0)]
     return prefix if times >= _RUN and times == len(before) else b""
