@@ -17,7 +17,7 @@ from logscan.tomlcache import read
 
 PACKAGES = frozenset(
     {"aiter", "b12x", "bitblas", "conch", "deep_gemm", "fbgemm_gpu", "flashinfer", "humming", "quark", "triton_kernels"}
-    | {"zentorch"}
+    | {"tokenspeed_mla", "zentorch"}
 )
 _PACKAGE_ALIASES = {
     "flashinfer-python": "flashinfer", "flashinfer_python": "flashinfer", "deepgemm": "deep_gemm", "deep-gemm":

@@ -57,20 +57,29 @@ def default_numeric(order: Order, machine: Machine, releases: Sequence[str], tab
 def ran_with(
     kernel: str, order: Order, machine: Machine, releases: Sequence[str], tables: Knowledge
 ) -> tuple[NumericPath | None, str] | None:
-    """What ran, and how it was computed, when a trusted line names the kernel; None for a kernel the tables do not
-    know.
+    """What ran, and how it was computed, when a trusted line names the kernel; None for a kernel no table knows.
 
     Where the cases that end in this kernel differ on the activations (a gate that the kernel does not settle), those
-    are `unspecified`.
+    are `unspecified`; `outcomes_with` has them one by one.
     """
-    found = [o for o in derive(order, machine, releases, tables) if o.kernel == kernel and not o.refusal]
-    if not found:
-        found = [o for o in _forced(kernel, order, machine, releases, tables) if not o.refusal]
+    found = outcomes_with(kernel, order, machine, releases, tables)
     if not found:
         return None
     numerics = list(dict.fromkeys(o.numeric for o in found))
     compute = found[0].compute if len({o.compute for o in found}) == 1 else "native"
     return (numerics[0] if len(numerics) == 1 else _shared(numerics)), compute
+
+
+def outcomes_with(
+    kernel: str, order: Order, machine: Machine, releases: Sequence[str], tables: Knowledge
+) -> tuple[Outcome, ...]:
+    """All outcomes in which this kernel ran (a class name, a backend, or the log's spelling of one).
+
+    Those of the derivation where it has some; else, since a trusted line says so, those in which the kernel's needs are
+    taken for met. Empty for a kernel that the tables do not know.
+    """
+    found = tuple(o for o in derive(order, machine, releases, tables) if o.kernel == kernel and not o.refusal)
+    return found or tuple(o for o in _forced(kernel, order, machine, releases, tables) if not o.refusal)
 
 
 def _forced(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from logscan.judge.derive import default_numeric, derive, distrusted, ran_with
+from logscan.judge.derive import default_numeric, derive, distrusted, outcomes_with, ran_with
 from logscan.judge.knowledge import tables
 from logscan.model import Machine, NumericPath, Operand, Order, Outcome
 
@@ -41,7 +41,18 @@ def order(method: str, numeric: NumericPath | None, path: Any = "linear", **more
 
 
 def machine(sm: int | None = 90, cuda: tuple[int, int] | None = (13, 0), have: Any = None, **env: str) -> Machine:
-    names = ("flashinfer", "deep_gemm", "humming", "b12x", "conch", "fbgemm_gpu", "quark", "bitblas", "aiter")
+    names = (
+        "flashinfer",
+        "deep_gemm",
+        "humming",
+        "b12x",
+        "conch",
+        "fbgemm_gpu",
+        "quark",
+        "bitblas",
+        "aiter",
+        "tokenspeed_mla",
+    )
     packages = {} if have is None else {p: p in have for p in names}
     return Machine("cuda", None, sm, None, cuda, packages, env)
 
@@ -582,6 +593,34 @@ def test_attention_sinks_leave_few_backends(release: str, sm: int, expected: str
     assert only(release, asked, machine(sm, have=ALL)).kernel == expected
 
 
+@pytest.mark.parametrize(
+    ("release", "sm", "kv", "expected"),
+    [
+        ("0.30.0", 90, "auto", "FLASH_ATTN_MLA"),
+        ("0.30.0", 90, "fp8", "FLASHMLA"),
+        ("0.30.0", 100, "auto", "FLASHINFER_MLA"),
+        ("0.30.0", 120, "auto", "TRITON_MLA"),
+        ("0.18.0", 80, "fp8", "TRITON_MLA"),
+    ],
+)
+def test_latent_attention(release: str, sm: int, kv: str, expected: str) -> None:
+    flags = {} if kv == "auto" else {"kv_cache_dtype": kv}
+    asked = order("none", None, "attention", traits={"mla": True}, flags=flags)
+    assert only(release, asked, machine(sm, have=ALL)).kernel == expected
+
+
+def test_latent_attention_with_an_fp8_cache_on_ampere() -> None:
+    asked = order("none", None, "attention", traits={"mla": True}, flags={"kv_cache_dtype": "fp8"})
+    assert only("0.17.1", asked, machine(80, have=())).refusal is not None  # no backend takes it
+    assert only("0.25.0", asked, machine(80, have=())).refusal is None
+    assert only("0.26.0", asked, machine(80, have=())).refusal == "FP8 KV cache is not supported by the Triton"
+
+
+def test_sparse_latent_attention_is_not_guessed() -> None:
+    asked = order("none", None, "attention", traits={"mla": True, "index_topk": 2048})
+    assert outcomes("0.30.0", asked, machine(90, have=ALL)) == ()
+
+
 def test_fa3_was_handed_every_quantized_cache_in_0_20_and_0_21() -> None:
     asked = order("none", None, "kv_cache", flags={"kv_cache_dtype": "int8_per_token_head"})
     assert only("0.21.0", asked, machine(90, have=())).crashes
@@ -607,6 +646,12 @@ def test_a_line_is_distrusted_by_release_and_hardware() -> None:
     assert doubt("0.29.0", 80) == "selected-cutlass-fp8-will-crash"
     assert doubt("0.31.0", 80) is None
     assert distrusted("vllm.other", fields, order("fp8", DYNAMIC), machine(80), "0.18.1", tables()) is None
+
+
+def test_a_named_kernel_may_leave_several_outcomes() -> None:
+    found = outcomes_with("HummingNvFp4LinearKernel", order(CT, NVFP4), machine(90, have=ALL), ("0.32.0",), tables())
+    assert {o.numeric.input for o in found if o.numeric} == {None, TOKEN}
+    assert outcomes_with("NoSuchKernel", order(CT, NVFP4), machine(90), ("0.32.0",), tables()) == ()
 
 
 def test_what_a_named_kernel_makes_of_the_promise() -> None:
