@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from logscan.policy.require import Requirement
     from logscan.policy.waivers import Waiver
 
+NAME = "logscan.toml"
 DEFAULT_FAIL_ON = "high"
 # A demand of the user's own fails whatever the threshold for what logscan finds by itself; `never` still wins.
 _OWN = "LS8"
@@ -50,6 +51,11 @@ class Policy(NamedTuple):
         return SEVERITIES.index(finding["severity"]) >= SEVERITIES.index(limit)
 
 
+def discover(start: Path) -> Path | None:
+    """The nearest `logscan.toml` in a folder or above it."""
+    return next((file for folder in (start, *start.parents) if (file := folder / NAME).is_file()), None)
+
+
 def gather(
     *,
     config: Path | None = None,
@@ -65,10 +71,12 @@ def gather(
     Options win over the file: `fail_on`, `baseline`; requirements and waivers are added to the file's.
     Raises InputError, with file and line, for what cannot be read.
     """
-    from logscan.policy import config as settings
+    policy = Policy()
+    file = config or (None if isolated else discover(start or Path.cwd()))
+    if file is not None:
+        from logscan.policy.config import read as settings
 
-    found = settings.read(config) if config else None if isolated else settings.discover(start or Path.cwd())
-    policy = found or Policy()
+        policy = settings(file)
     if fail_on is not None:
         policy = policy._replace(fail_on=fail_on)
     if require:

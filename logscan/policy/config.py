@@ -23,18 +23,9 @@ from logscan.policy.located import Located, unknown_key
 from logscan.policy.located import read as read_toml
 from logscan.policy.require import Requirement, parse
 
-NAME = "logscan.toml"
 _KEYS = ("required", "forbidden", "waivers", "baseline", "fail-on", "waiver")
 _PREFIX = re.compile(r"LS\d{0,3}", re.I)
 _LEVELS = (*SEVERITIES, "never")
-
-
-def discover(start: Path) -> Policy | None:
-    """The policy of the nearest `logscan.toml` in `start` or above it; None where there is none."""
-    for folder in (start, *start.parents):
-        if (folder / NAME).is_file():
-            return read(folder / NAME)
-    return None
 
 
 def read(path: Path) -> Policy:
