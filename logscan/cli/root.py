@@ -1,0 +1,90 @@
+"""The root of the command line: its own options, and how every command runs and ends."""
+
+import os
+import sys
+from importlib import import_module
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from logscan import __version__
+
+# As help lists them.
+ORDER = ("triage", "audit", "diff", "expect", "promise", "explain", "rules")
+# Commands with sub-commands of their own, imported only when one of them is asked for.
+GROUPS = {"packs": "logscan.cli.packs"}
+
+
+class _Commands(TyperGroup):
+    """The root group: its own commands in `ORDER`, any others, then `GROUPS`."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        own = super().list_commands(ctx)
+        return [*sorted(own, key=lambda name: ORDER.index(name) if name in ORDER else len(ORDER)), *GROUPS]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name in GROUPS:
+            return typer.main.get_group(import_module(GROUPS[cmd_name]).app)
+        return super().get_command(ctx, cmd_name)
+
+
+app = typer.Typer(
+    name="logscan",
+    cls=_Commands,
+    no_args_is_help=True,
+    # Both would import rich (0.1 s) for a help page or an error message.
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+
+
+def execute(implementation: str, **arguments: Any) -> None:
+    """Run `module:function` and leave with the exit code that it returns (None is 0).
+
+    Bad input of the user's is one line on stderr and exit 2; Ctrl-C is 130 and a closed pipe 141, both without a word,
+    as a shell reports a process that dies of the signal.
+    """
+    from logscan.model import InputError
+
+    module, _, function = implementation.partition(":")
+    try:
+        code = getattr(import_module(module), function)(**arguments)
+        sys.stdout.flush()
+    except InputError as error:
+        typer.echo(f"logscan: {error}", err=True)
+        code = 2
+    except KeyboardInterrupt:
+        code = 130
+    except BrokenPipeError:
+        # The interpreter flushes stdout once more on its way out; let that go nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 141
+    raise typer.Exit(code or 0)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"logscan {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", "-V", callback=_version, is_eager=True, help="Print the version and leave.")
+    ] = False,
+) -> None:
+    """Did the engine run the numeric path that the checkpoint promised?
+
+    Reads the boot logs of vLLM, TensorRT-LLM and SGLang, joins them with the checkpoint and the hardware, and says for
+    linear layers, experts, attention and KV cache: kept, downgraded, or unproven and why, with the lines that show it.
+
+    \b
+    Exit codes
+      0  no finding at or above --fail-on
+      1  findings at or above it
+      2  usage, unreadable input, bad checkpoint, bad pack
+      3  nothing recognised in the log; with --strict also any `unproven`
+    """
