@@ -189,6 +189,12 @@ def rules(format: options.JsonOrTable = "table", output: options.Output = None) 
     execute("logscan.cli.explain:rules", format=format, output=output)
 
 
+@app.command(epilog="\b\nExamples\n  logscan demo\n  logscan demo --color always | less -R\n")
+def demo(color: options.Color = "auto") -> None:
+    """Three packaged boots of one checkpoint: kept, downgraded with a warning, downgraded in silence."""
+    execute("logscan.cli.demo:run", color=color)
+
+
 def main() -> None:
     """The console script."""
     app(prog_name="logscan")
