@@ -28,7 +28,8 @@ def pack(tmp_path):
 
 
 def test_the_pattern_is_sound(pack):
-    (pack / "linear.toml").write_text(block("[[pattern]]"))
+    # Ids begin with their pack's.
+    (pack / "linear.toml").write_text(block("[[pattern]]").replace('"vllm.', '"mine.'))
     (mine,) = [p for p in load([pack]) if p.id == "mine"]
     (pattern,) = mine.patterns
     assert re.search(pattern.regex, pattern.match[0])["kernel"] == "FrobKernel"
