@@ -47,7 +47,7 @@ def scan_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _scan(path: str, content: bytes | str | None, given: Given) -> list[Row]:
-    scanner = _scanner(Settings())
+    scanner = _scanner()
     if content is None:
         return scanner.scan(Item(path, path, None, f"{path}: no content"))
     data = content.encode("utf-8", "surrogateescape") if isinstance(content, str) else content
@@ -57,10 +57,10 @@ def _scan(path: str, content: bytes | str | None, given: Given) -> list[Row]:
         return scanner.given(Joins(given)).scan(Item(path, file.name))
 
 
-@lru_cache(maxsize=4)
-def _scanner(settings: Settings) -> Scanner:
+@lru_cache(maxsize=1)
+def _scanner() -> Scanner:
     """Packs and tables are read once a process."""
-    return Scanner(settings)
+    return Scanner(Settings())
 
 
 def record_batch(rows: Iterable[Row]) -> pa.RecordBatch:

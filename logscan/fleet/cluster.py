@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import groupby
@@ -20,7 +22,7 @@ class ScanLogs:
     """What Ray Data calls for a batch of listed logs: made once in each worker, then called with many batches."""
 
     def __init__(self, settings: Settings) -> None:
-        self._settings = settings
+        self._settings = pickle.dumps(settings)
 
     def __call__(self, batch: Any) -> Any:
         """A table of listed logs → a table of the rows of their boots."""
@@ -37,8 +39,8 @@ class ScanLogs:
 
 
 @lru_cache(maxsize=2)
-def _scanner(settings: Settings) -> Scanner:
-    return Scanner(settings)
+def _scanner(settings: bytes) -> Scanner:
+    return Scanner(pickle.loads(settings))
 
 
 def run(
@@ -58,7 +60,9 @@ def run(
         import ray
     except ImportError as error:
         raise InputError(f"--runner ray needs {error.name}; pip install 'llm-logscan[ray]'") from None
-    if not ray.is_initialized():
+    logging.getLogger("ray.data").setLevel(logging.ERROR)
+    started = not ray.is_initialized()
+    if started:
         ray.init(log_to_driver=False, configure_logging=False, include_dashboard=False)
     context = ray.data.DataContext.get_current()
     context.execution_options.preserve_order = True  # rows come back in the order of the logs
@@ -80,6 +84,8 @@ def run(
         total |= done.keys
         scanned += done.scanned
         tick(len(total))
+    if started:
+        ray.shutdown()
     return Done(total, scanned)
 
 

@@ -8,7 +8,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -39,7 +39,6 @@ class Rule(NamedTuple):
 
     where: str  # inputs.csv:3
     glob: str
-    regex: str
     given: Given
 
 
@@ -48,21 +47,26 @@ class Joins(NamedTuple):
 
     fleet: Given = Given()  # holds for each log, where its rule says nothing else
     rules: tuple[Rule, ...] = ()
+    exact: Mapping[str, int] = {}  # globs without a wildcard → the first rule that has it
+    wild: tuple[tuple[int, str], ...] = ()  # the other rules: number, regex
     root: str | None = None
     checkpoints: Mapping[str, tuple[str, ...]] = {}  # last part of a name, lower case → directories under the root
 
     def of_log(self, name: str) -> tuple[Given, str | None]:
         """What was given for a log, and the rule that did; the first rule whose glob fits wins."""
-        for rule, fits in _compiled(self.rules):
-            if fits(name):
-                given = rule.given
-                return given._replace(
-                    gpu=given.gpu or self.fleet.gpu,
-                    cuda=given.cuda or self.fleet.cuda,
-                    engine=given.engine or self.fleet.engine,
-                    env={**self.fleet.env, **given.env},
-                ), rule.where
-        return self.fleet, None
+        exact = [self.exact[tail] for tail in _tails(name) if tail in self.exact]
+        first = min(exact, default=len(self.rules))
+        number = next((n for n, regex in self.wild if n < first and _compiled(regex).match(name)), first)
+        if number == len(self.rules):
+            return self.fleet, None
+        rule, fleet = self.rules[number], self.fleet
+        given = rule.given
+        return given._replace(
+            gpu=given.gpu or fleet.gpu,
+            cuda=given.cuda or fleet.cuda,
+            engine=given.engine or fleet.engine,
+            env={**fleet.env, **given.env},
+        ), rule.where
 
     def of_boot(self, given: Given, rule: str | None, model: str | None) -> Joined:
         """The checkpoint of a boot: what its rule says, or the one under the root that has the model's name."""
@@ -105,9 +109,17 @@ class Joins(NamedTuple):
         return sha256(json.dumps([*parts, bool(rule)]).encode()).hexdigest()
 
 
-@lru_cache(maxsize=4)
-def _compiled(rules: tuple[Rule, ...]) -> list[tuple[Rule, Any]]:
-    return [(rule, re.compile(rule.regex).match) for rule in rules]
+@cache
+def _compiled(regex: str) -> re.Pattern[str]:
+    return re.compile(regex)
+
+
+def _tails(name: str) -> Iterator[str]:
+    """The name, and what follows each `/` (and `!`, behind which a member of an archive stands) in it."""
+    yield name
+    for i, char in enumerate(name):
+        if char in "/!":
+            yield name[i + 1 :]
 
 
 @lru_cache(maxsize=4096)
@@ -137,7 +149,14 @@ def read_inputs(file: Path, fleet: Given = NOTHING) -> Joins:
     rules = tuple(_rule(where, row, file.parent) for where, row in _rows(file))
     if not rules:
         raise InputError(f"{file}: no rules; give a header ({','.join(COLUMNS)}) and a line for each glob")
-    return Joins(fleet, rules)
+    exact: dict[str, int] = {}
+    wild = []
+    for number, rule in enumerate(rules):
+        if any(c in rule.glob for c in "*?["):
+            wild.append((number, _regex(rule.glob)))
+        else:
+            exact.setdefault(rule.glob, number)
+    return Joins(fleet, rules, exact, tuple(wild))
 
 
 def _rows(file: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -181,7 +200,7 @@ def _rule(where: str, row: Mapping[str, Any], base: Path) -> Rule:
         hardware.machine(given.gpu, given.cuda, given.env)
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
-    return Rule(where, text["glob"], _regex(text["glob"]), given)
+    return Rule(where, text["glob"], given)
 
 
 def _env(where: str, value: Any) -> dict[str, str]:
@@ -215,7 +234,9 @@ def read_root(root: Path, fleet: Given = NOTHING) -> Joins:
             found.setdefault(name[-1].lower(), []).append(directory)
     if not found:
         raise InputError(f"{root}: no checkpoint in it; give a directory of model directories ({CONFIG} in each)")
-    return Joins(fleet, (), str(root), {name: tuple(sorted(paths)) for name, paths in sorted(found.items())})
+    return Joins(
+        fleet, root=str(root), checkpoints={name: tuple(sorted(paths)) for name, paths in sorted(found.items())}
+    )
 
 
 def _walk(directory: str, depth: int) -> Iterator[str]:
