@@ -9,12 +9,45 @@ from logscan.judge.conditions import Condition, floors
 
 Row = Mapping[str, Any]
 _SOURCED = ("gate", "kernel", "candidates", "rewrite", "distrust", "domain")
+_KEYS: Mapping[str, Mapping[str, Any]] = {
+    "gate": {"id": str, "rows": tuple},
+    "kernel": {"id": str, "needs": tuple},
+    "candidates": {"id": str, "platform": (str, tuple), "rows": tuple},
+    "rewrite": {"id": str, "stage": str, "set": Mapping},
+    "distrust": {"id": str, "pattern": str, "truth": str, "because": str},
+    "domain": {"atom": str, "values": tuple},
+    "operand": {"id": str, "dtype": str, "bits": (int, float)},
+}
+_WORDS: Mapping[Any, str] = {
+    str: "a text",
+    tuple: "a list",
+    Mapping: "a table",
+    (str, tuple): "a text or a list",
+    (int, float): "a number",
+}
 _STAGES = ("config", "scheme", "override", "load")
 
 
 def problems(raw: Mapping[str, tuple[Row, ...]]) -> list[str]:
-    """Everything that is wrong with the compiled tables, each with file and line."""
-    return [f"{row['where']}: {what}" for check in (_names, _links, _floors, _shadowed) for row, what in check(raw)]
+    """Everything that is wrong with the compiled tables, with file and line; shapes first, for the rest reads them."""
+    checks = (_shapes,) if any(_shapes(raw)) else (_names, _links, _floors, _shadowed)
+    return [f"{row['where']}: {what}" for check in checks for row, what in check(raw)]
+
+
+def _shapes(raw: Mapping[str, tuple[Row, ...]]) -> Iterator[tuple[Row, str]]:
+    for table, keys in _KEYS.items():
+        for row in raw[table]:
+            for key, kind in keys.items():
+                if not isinstance(row.get(key), kind):
+                    yield row, f"[[{table}]] {row.get('id', '')!r}: {key} is missing or not {_WORDS[kind]}"
+            for part in row.get("rows", ()) if isinstance(row.get("rows"), tuple) else ():
+                if not isinstance(part, Mapping) or (
+                    table == "candidates" and not isinstance(part.get("order"), tuple)
+                ):
+                    yield (
+                        row,
+                        f"[[{table}]] {row.get('id', '')!r}: rows are tables" + " with an order" * (table != "gate"),
+                    )
 
 
 def _names(raw: Mapping[str, tuple[Row, ...]]) -> Iterator[tuple[Row, str]]:
@@ -45,7 +78,7 @@ def _links(raw: Mapping[str, tuple[Row, ...]]) -> Iterator[tuple[Row, str]]:
         if row.get("stage") not in _STAGES:
             yield row, f"stage {row.get('stage')!r}: one of {', '.join(_STAGES)}"
         sets = row.get("set", {})
-        if sets.get("list", next(iter(lists), None)) not in lists:
+        if "list" in sets and sets["list"] not in lists:
             yield row, f"candidates {sets['list']!r} have no row"
         if sets.get("kernel") and sets["kernel"] not in kernels:
             yield row, f"kernel {sets['kernel']!r} has no row"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,16 +13,25 @@ from logscan.judge.knowledge import tables
 from logscan.model import InputError
 from logscan.packs import patterns_dir
 
-HEAD = '[[atom]]\nid = "zz"\n'
 
+@pytest.fixture
+def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], str]:
+    """What is reported for a file beside the packaged atoms and gates."""
+    home = tmp_path / "packaged" / "knowledge"
+    home.mkdir(parents=True)
+    for name in ("atoms.toml", "gates.toml"):
+        (home / name).write_bytes((patterns_dir() / "knowledge" / name).read_bytes())
+    monkeypatch.setattr(knowledge, "patterns_dir", lambda: home.parent)
 
-def load(tmp_path: Path, text: str) -> str:
-    (tmp_path / "knowledge").mkdir(exist_ok=True)
-    (tmp_path / "knowledge" / "own.toml").write_text(text)
-    knowledge._tables.cache_clear()
-    with pytest.raises(InputError) as caught:
-        tables([tmp_path])
-    return str(caught.value)
+    def reported(text: str) -> str:
+        (tmp_path / "knowledge").mkdir(exist_ok=True)
+        (tmp_path / "knowledge" / "own.toml").write_text(text)
+        knowledge._tables.cache_clear()
+        with pytest.raises(InputError) as caught:
+            tables([tmp_path])
+        return str(caught.value)
+
+    return reported
 
 
 def test_the_packaged_tables_load_and_every_row_has_a_source() -> None:
@@ -31,9 +41,8 @@ def test_the_packaged_tables_load_and_every_row_has_a_source() -> None:
         assert all(row["source"] for row in raw[table])
 
 
-def test_all_mistakes_are_reported_each_with_file_and_line(tmp_path: Path) -> None:
+def test_all_mistakes_are_reported_each_with_file_and_line(load: Callable[[str], str]) -> None:
     message = load(
-        tmp_path,
         '[[gate]]\nid = "a"\nsource = "x"\nrows = [{ if = { colour = "red" } }]\n'
         '[[gate]]\nid = "b"\nsource = "x"\nrows = [{ engine = "0.15", if = {} }]\n',
     )
@@ -48,6 +57,10 @@ def test_all_mistakes_are_reported_each_with_file_and_line(tmp_path: Path) -> No
         ("[[colour]]\nid = 'x'\n", r"\[\[colour\]\] is no table"),
         ('[[gate]]\nid = "cutlass_fp8"\nsource = "x"\nrows = []\n', "a second time"),
         ('[[gate]]\nid = "x"\nrows = []\n', "no source"),
+        ('[[gate]]\nid = "x"\nsource = "x"\n', "rows is missing or not a list"),
+        ('[[kernel]]\nsource = "x"\nneeds = 1\n', r"id is missing(.|\n)*needs is missing or not a list"),
+        ('[[candidates]]\nid = "x"\nplatform = "cuda"\nsource = "x"\nrows = [{}]\n', "tables with an order"),
+        ('[[operand]]\nid = "x"\ndtype = "int8"\nbits = "8"\n', "bits is missing or not a number"),
         ('[[gate]]\nid = "x"\nsource = "x"\nrows = [{ if = { sm = ">=100" } }]\n', "bare floor"),
         ('[[gate]]\nid = "x"\nsource = "x"\nrows = [{ if = { gate = "nope" } }]\n', "gate 'nope' has no row"),
         ('[[rewrite]]\nid = "x"\nsource = "x"\nstage = "late"\nset = {}\n', "stage 'late'"),
@@ -64,8 +77,8 @@ def test_all_mistakes_are_reported_each_with_file_and_line(tmp_path: Path) -> No
         ),
     ],
 )
-def test_what_the_tables_must_not_say(tmp_path: Path, text: str, message: str) -> None:
-    assert re.search(message, load(tmp_path, text))
+def test_what_the_tables_must_not_say(load: Callable[[str], str], text: str, message: str) -> None:
+    assert re.search(message, load(text))
 
 
 def test_own_rows_are_added_to_the_packaged_ones(tmp_path: Path) -> None:

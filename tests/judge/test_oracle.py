@@ -106,7 +106,7 @@ def test_experts() -> None:
             (row, moe_agrees(row, derive(asked, machine(row, tuple(row["present"])), (row["vllm"],), tables())))
         )
     part, wrong = share(rows)
-    # Up to 0.23 cutlass_group_gemm_supported is true on sm_120 (csrc …/scaled_mm_entry.cu); the recording has 0.24's gate.
+    # Up to 0.23 cutlass_group_gemm_supported is true on sm_120 (csrc); the recording took the gate of 0.24.
     assert set(wrong) <= {"0.20.2 sm_120 moe-ct-fp8-channel-token", "0.20.2 sm_120 moe-ct-fp8-static-tensor"}
     assert part >= 0.99
 
