@@ -125,14 +125,14 @@ class Journald(Head):
 
     name = "journald"
     head = (
-        rb"(?:[A-Z][a-z]{2} (?:[A-Z][a-z]{2} )?[ \d]\d \d\d:\d\d:\d\d(?:\.\d+)?|"
+        rb"(?:(?:[A-Z][a-z]{2} (?:[A-Z][a-z]{2} )?[ \d]\d \d\d:\d\d:\d\d(?:\.\d+)?|[A-Z][a-z]{2} "
+        rb"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)? [A-Z]+) ([\w.:-]+) ([A-Za-z_][^\s\[\]:{}(]*)(?:\[\d+\])?: ?|"
         + _TIME
-        + rb"|[A-Z][a-z]{2} \d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)? [A-Z]+) "
-        + rb"([\w.:-]+) ([^\s\[\]:{}(]+)(?:\[\d+\]:|:) ?"
+        + rb" ([\w.:-]+) (?:([A-Za-z_][^\s\[\]:{}(]*)\[\d+\]|kernel): ?)"
     )
 
     def inside(self, m: re.Match[bytes], item: Item) -> Sequence[Item]:
-        return _named(item, m[1], m[2])
+        return _named(item, m[1] or m[3], m[2] or m[4] or b"kernel")
 
 
 class Syslog(Head):
@@ -171,7 +171,7 @@ class Mpirun(Head):
     """`[1,5]<stderr>:INFO …` (mpirun --tag-output, prterun)."""
 
     name = "mpirun"
-    head = rb"\[(?:[\w.-]+@)?\d+,(\d+)\]<(?:stdout|stderr)>: ?"
+    head = rb"\[(?:[\w.-]+@)?\d+,(\d+)\]<(?:stdout|stderr)>:(?: (?=[(\[]|DEBUG |INFO |WARNING |ERROR |CRITICAL ))?"
 
     def inside(self, m: re.Match[bytes], item: Item) -> Sequence[Item]:
         return (item._replace(label=f"rank {m[1].decode()}"),)
@@ -182,7 +182,7 @@ class Tail(Head):
 
     name = "tail"
     stateless = False
-    head = rb"==> (.{1,200}) <==$"
+    head = rb"==> (.{1,200}) <==\r?$"
 
     def __init__(self) -> None:
         super().__init__()

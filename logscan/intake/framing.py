@@ -178,15 +178,15 @@ class Framer:
         if uvicorn is not None:
             fields = (n, rest, "uvicorn", _LEVELS[uvicorn], "", process, source, "", 1, "")
             return _tuple(Framed, (_tuple(Record, fields), b""))
-        return Framed(self._other(n, rest, source, process))
+        return Framed(self._other(n, rest, source, process, label))
 
-    def _other(self, n: int, rest: bytes, source: str, process: str) -> Record:
+    def _other(self, n: int, rest: bytes, source: str, process: str, label: str) -> Record:
         """A line that is neither vLLM's nor uvicorn's record."""
         if b"\r" in rest or (b"%" in rest and b"<" in rest):
             shown = _shown(rest)
             if len(shown) < len(rest):
-                record = self.frame(n, shown, source).record
-                return record if record.process or not process else record._replace(process=process)
+                record = self.frame(n, shown, source, label).record
+                return record._replace(process=process) if record.process == label else record
         if rest.startswith(b"[rank") and (m := _compiled(_RANK).match(rest)):
             process = f"{process} > {m[1].decode()}" if process else m[1].decode()
             rest = rest[m.end() :]

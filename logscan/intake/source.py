@@ -107,12 +107,13 @@ class Source:
     def _records(self, lines: list[Line]) -> Iterator[Record]:
         first = self._count.lines + 1
         self._count.add(len(lines), self._splitter.position)
-        if self._crlf is None and lines:
-            ended = all(line[-1:] == b"\r" for line in lines)
-            self._crlf = ended if not ended or first + len(lines) > _CRLF_SAMPLE else None
+        items = self._wrapping.unwrap(lines, first)
+        if self._crlf is None and items:
+            ended = all(item.payload[-1:] == b"\r" for item in items)
+            self._crlf = ended if not ended or self._count.lines >= _CRLF_SAMPLE else None
         if self._crlf:
-            lines = [line.removesuffix(b"\r") for line in lines]
-        records = self._framer.records(self._wrapping.unwrap(lines, first))
+            items = [item._replace(payload=item.payload.removesuffix(b"\r")) for item in items]
+        records = self._framer.records(items)
         if self._skimmer is None:
             return records
         self._skimmer.framed_to = self.lines

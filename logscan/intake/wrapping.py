@@ -7,10 +7,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 from logscan.intake.envelopes import STRONG, WEAK, Constant, Envelope
-from logscan.intake.framing import Framer, Item, is_record
+from logscan.intake.framing import Framer, Item, is_record, strip_escapes
 from logscan.intake.json_envelopes import JsonLines, PrettyJson
 
 _SAMPLE = 32  # lines that are looked at
+_LONG = 512  # lines in which a constant prefix is sought
 _RUN = 3  # lines of a kind that make an envelope in mid-stream
 _START = 8  # lines of a bare log among which a record is expected
 _DEPTH = 6  # envelopes within envelopes
@@ -19,11 +20,12 @@ _WAIT = 4  # lines held back while they look like a weak envelope
 _MANY = 8  # lines that prove a weak envelope without a record within
 _GATE = re.compile(
     rb"(?:\[pod/|\d{4}-\d\d-\d\dT\d|[\[,]?\{|\[$|<\d{1,3}>|[A-Z][a-z]{2} (?:[A-Z][a-z]{2} )?[ \d]\d \d\d:|"
-    rb"[A-Z][a-z]{2} \d{4}-\d\d-|\[(?:[\w.-]+@)?\d+,\d+\]<std|==> .{1,200} <==$)"
+    rb"[A-Z][a-z]{2} \d{4}-\d\d-|\[(?:[\w.-]+@)?\d+,\d+\]<std|==> .{1,200} <==\r?$)"
 )
 _HEAD = (
     rb"(?:\([^()]{0,80}pid=\d+[^()]{0,80}\) )*(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d "
-    rb"\[?[^\s\[\]:]{1,200}:\d+\]"
+    rb"\[?[^\s\[\]:]{1,200}:\d+\]|\[TensorRT-LLM\]\[[A-Z]+\]|\[\d\d/\d\d/\d{4}-\d\d:\d\d:\d\d\] \[TRT|"
+    rb"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[\d.]{0,8}(?: [A-Z_]+\d+)*\] "
 )
 
 Make = Callable[[], Envelope]
@@ -51,7 +53,7 @@ class Wrapping:
         within = self._within is None or self._within.stateless
         return not self._waiting and within and all(envelope.stateless for envelope in self._envelopes)
 
-    def unwrap(self, lines: Iterable[bytes], first: int) -> Iterable[Item]:
+    def unwrap(self, lines: Iterable[bytes], first: int) -> list[Item]:
         """The payloads of a run of physical lines, the first of which is line `first`."""
         new = tuple.__new__
         return self.feed([new(Item, (n, line, "", "")) for n, line in enumerate(lines, first)])
@@ -118,23 +120,23 @@ class Wrapping:
     def _learn(self, items: Sequence[Item]) -> bool:
         """Add the envelope of sample lines; false, and nothing changed, where they are in none that is new."""
         sample = [item.payload for item in items[:_SAMPLE] if item.payload.strip()]
-        start = not self._framer.framed
-        if (
-            not sample or len(self._envelopes) >= _KINDS or (start and any(map(is_record, sample[:_START])))
-        ):  # bare: spare the time of compiling
+        if not sample or len(self._envelopes) >= _KINDS:
             return False
-        make = _strong(sample, start) or (self._weak(sample) if start else None)
+        start = not self._framer.framed
+        if start and not _GATE.match(sample[0]) and any(map(is_record, sample[:_START])):
+            return False  # bare: spare the time that the envelopes' patterns take to compile
+        make = _strong(sample, start) or (self._weak(items, sample) if start else None)
         if make is None:
             return False
         self._envelopes.append(make())
         self._within = self._within or Wrapping(self._framer, self._depth + 1)
         return True
 
-    def _weak(self, sample: list[bytes]) -> Make | None:
+    def _weak(self, items: Sequence[Item], sample: list[bytes]) -> Make | None:
         for make in WEAK:
             if _proven(make(), sample):
                 return make
-        prefix = _constant(sample)
+        prefix = _constant([item.payload for item in items[:_LONG]])
         if not prefix:
             return None
         self._framer.learn(prefix)
@@ -158,12 +160,13 @@ def _proven(envelope: Envelope, sample: list[bytes]) -> bool:
     if len(fitting) < _RUN or len(fitting) < 0.8 * len(sample):
         return False
     inside = [item.payload for line in fitting for item in envelope.peel(Item(0, line)) or ()]
-    return len(fitting) >= _MANY or any(map(is_record, inside))
+    return len(fitting) >= _MANY or any(is_record(line) or _GATE.match(line) for line in inside)
 
 
 def _constant(sample: list[bytes]) -> bytes:
     """The text that stands before the engine's records in the sample, where it is always the same."""
     head = re.compile(_HEAD)
-    before = [line[: m.start()] for line in sample if (m := head.search(line)) and m.start() < 80]
+    lines = (strip_escapes(line) for line in sample)
+    before = [line[: m.start()] for line in lines if (m := head.search(line)) and m.start() < 80]
     (prefix, times), *_ = Counter(before).most_common(1) or [(b"", 0)]
     return prefix if times >= _RUN and times == len(before) else b""
