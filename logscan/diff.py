@@ -76,6 +76,7 @@ def compare(old: Side, new: Side, fail_on: str = "high") -> dict[str, Any]:
     order = {name: n for n, name in enumerate(SECTIONS)}
     return {
         "schema": SCHEMA,
+        "of": "boot",
         "tool": {"version": __version__},
         "result": _result(old.boot, new.boot, rows, findings, changes, fail_on),
         "before": _side(old),
@@ -110,6 +111,31 @@ def _result(
 def _rank(finding: Json | None) -> int:
     """-1 for a finding that is not there, or is waived."""
     return -1 if finding is None or finding["waived"] is not None else SEVERITIES.index(finding["severity"])
+
+
+def audit_result(doc: Json, fail_on: str = "high") -> str:
+    """`worse`, `better`, `changed` or `same`, of the difference of two audits (`of` is `audit`), by the same measure.
+
+    A boot that can no longer be read is worse; one that is gone is only a change.
+    """
+    steps = [step for change in doc["boots"] for step in _audit_steps(change, fail_on)]
+    if "worse" in steps:
+        return "worse"
+    return "better" if "better" in steps else "changed" if doc["boots"] else "same"
+
+
+def _audit_steps(change: Json, fail_on: str) -> Iterator[str]:
+    before, after = change["before"] or {}, change["after"] or {}
+    for name, ranks in (("verdict", _VERDICT_RANK), ("status", _STATUS_RANK)):
+        if before.get(name) in ranks and after.get(name) in ranks:
+            step = ranks[after[name]] - ranks[before[name]]
+            yield "worse" if step > 0 else "better" if step < 0 else "same"
+    if before.get("outcome") == "boot" and after.get("outcome", "boot") != "boot":
+        yield "worse"
+    limit = SEVERITIES.index(fail_on) if fail_on in SEVERITIES else len(SEVERITIES)
+    for word, step_word in (("added", "worse"), ("removed", "better")):
+        if any(SEVERITIES.index(f["severity"]) >= limit for f in change["findings"][word]):
+            yield step_word
 
 
 # ---------------------------------------------------------------- rows

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from logscan import document
 from logscan.cli.output import wants_color, write
 from logscan.desk import Desk, Given, cleaner, read_log
-from logscan.diff import Side, compare
+from logscan.diff import Side, audit_result, compare
 from logscan.model import InputError
 
 WORSE, NOTHING = 1, 3
@@ -49,7 +49,7 @@ def run(
             raise InputError(
                 "diff compares two logs, or two directories that `logscan audit -o` wrote; not one of each"
             )
-        doc = _audits(old.path, new.path)
+        doc = _audits(old.path, new.path, fail_on)
     else:
         if old.path == new.path == "-":
             raise InputError("only one of OLD and NEW can be stdin; write the other to a file")
@@ -65,12 +65,12 @@ def run(
     return WORSE if doc["result"] == "worse" and fail_on != "never" else 0
 
 
-def _audits(old: str, new: str) -> dict[str, Any]:
-    """Two audits, row by row. polars is needed for their tables, and for nothing else here."""
-    from importlib import import_module
+def _audits(old: str, new: str, fail_on: str) -> dict[str, Any]:
+    """Two audits, boot by boot. polars is needed for their tables, and for nothing else here."""
+    from logscan.fleet.diff import compare as compare_audits
 
-    compared: dict[str, Any] = import_module("logscan.fleet.diff").compare(old, new)
-    return compared
+    doc = compare_audits(old, new)
+    return {**doc, "result": audit_result(doc, fail_on)}
 
 
 def _side(side: Input, packs: Sequence[str], redact: bool) -> Side | None:
@@ -158,6 +158,8 @@ def _say(text: str, quiet: bool) -> None:
 def _render(doc: dict[str, Any], format: str, verbose: bool, color: bool) -> str:
     if format == "json":
         return json.dumps(doc, indent=2) + "\n"
-    from logscan.report import difference
+    from logscan.report import audit_difference, difference
 
-    return difference.markdown(doc) if format == "markdown" else difference.render(doc, verbose=verbose, color=color)
+    page: Any = audit_difference if doc["of"] == "audit" else difference
+    text: str = page.markdown(doc) if format == "markdown" else page.render(doc, verbose=verbose, color=color)
+    return text

@@ -99,3 +99,17 @@ def side(logs: dict[str, str], config: str) -> Callable[..., Any]:
         return Side(f"{name}.log", doc["logs"][0]["boots"][-1], doc["given"])
 
     return read
+
+
+@pytest.fixture(scope="session")
+def schema_of_diff() -> Any:
+    """The shipped schema of `logscan.diff/1`, ready to validate."""
+    from importlib.resources import files
+
+    from jsonschema import Draft202012Validator
+    from referencing import Registry, Resource
+
+    schemas = [json.loads(path.read_text()) for path in files("logscan").joinpath("schemas").iterdir()]
+    registry = Registry().with_resources((s["$id"], Resource.from_contents(s)) for s in schemas)
+    (schema,) = [s for s in schemas if s["title"] == "logscan.diff/1"]
+    return Draft202012Validator(schema, registry=registry)

@@ -3,25 +3,11 @@
 from __future__ import annotations
 
 import copy
-import json
-from importlib.resources import files
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator
-from referencing import Registry, Resource
 
 from logscan.diff import SECTIONS, Side, compare
-
-SCHEMAS = {
-    path.name: json.loads(path.read_text())
-    for path in files("logscan").joinpath("schemas").iterdir()
-    if ".json" in path.name
-}
-VALIDATOR = Draft202012Validator(
-    SCHEMAS["diff.json"],
-    registry=Registry().with_resources((s["$id"], Resource.from_contents(s)) for s in SCHEMAS.values()),
-)
 
 
 def named(doc: dict[str, Any]) -> dict[str, tuple[list[str], list[str]]]:
@@ -40,9 +26,9 @@ def test_a_boot_beside_itself_is_the_same(side: Any) -> None:
     assert {f["change"] for f in doc["findings"]} <= {"same"}
 
 
-def test_another_backend_is_worse_and_everything_that_changed_is_named(side: Any) -> None:
+def test_another_backend_is_worse_and_everything_that_changed_is_named(side: Any, schema_of_diff: Any) -> None:
     doc = compare(side("native"), side("marlin"))
-    VALIDATOR.validate(doc)
+    schema_of_diff.validate(doc)
     assert doc["result"] == "worse"
     assert named(doc) == {
         "request.linear_backend": ([], ["marlin"]),
@@ -179,6 +165,6 @@ def test_nested_settings_are_named_field_by_field(side: Any) -> None:
     }
 
 
-def test_sections_are_those_of_the_schema() -> None:
-    schema = SCHEMAS["diff.json"]["$defs"]["change"]["properties"]["section"]
+def test_sections_are_those_of_the_schema(schema_of_diff: Any) -> None:
+    schema = schema_of_diff.schema["$defs"]["change"]["properties"]["section"]
     assert set(SECTIONS) == set(schema["enum"])
