@@ -188,7 +188,7 @@ class Framer:
                 record = self.frame(n, shown, source, label).record
                 return record._replace(process=process) if record.process == label else record
         if rest.startswith(b"[rank") and (m := _compiled(_RANK).match(rest)):
-            process = f"{process} > {m[1].decode()}" if process else m[1].decode()
+            process = _named(process, m[1].decode())
             rest = rest[m.end() :]
         head = rest[:1]
         found: Record | None = None
@@ -215,7 +215,7 @@ class Framer:
             stamp, tags, uvicorn, level, file = m.groups()
             # transformers logs `[time] LEVEL file:line: msg` too, inside a vLLM process
             engine = "" if process.endswith(tuple("0123456789")) and "pid=" in process else "sglang"
-            who = (process + tags.decode()).strip()
+            who = _named(process, tags.decode().strip())
             name = (uvicorn or level or b"").rstrip(b": ").decode()
             origin: Origin = "uvicorn" if uvicorn else "engine" if engine else "print"
             return Record(
@@ -232,10 +232,10 @@ class Framer:
             )
         if m := _compiled(_TRT_CPP).match(rest):
             level = m[1].decode().replace("TRACE", "DEBUG")
-            who = f"{process} rank {m[2].decode()}".strip() if m[2] else process
+            who = _named(process, f"rank {m[2].decode()}") if m[2] else process
             return Record(n, rest[m.end() :], "engine", level, "", who, source, "", 1, "trtllm")
         if m := _compiled(_TRT_PY).match(rest):
-            who = f"{process} {m[2].decode()}".strip() if m[2] else process
+            who = _named(process, m[2].decode()) if m[2] else process
             return Record(n, rest[m.end() :], "engine", _LETTERS[m[3]], "", who, source, m[1].decode(), 1, "trtllm")
         if rest.startswith(b"[TensorRT-LLM] "):
             return Record(n, rest, "print", "", "", process, source, "", 1, "trtllm")
@@ -267,6 +267,11 @@ class Framer:
             return text, 1
         self.ray = True
         return text[: len(text) - len(m[0])], min(int(m[1][:9]), 1 << 30)
+
+
+def _named(process: str, within: str) -> str:
+    """A process, and what of it the record's own format names."""
+    return f"{process} > {within}" if process and within else process or within
 
 
 def strip_escapes(data: bytes) -> bytes:

@@ -18,7 +18,7 @@ _COMPANY = frozenset(
     ("stream", "time", "timestamp", "@timestamp", "_timestamp", "date", "ts", "kubernetes", "labels", "resource")
     + ("logStreamName", "ingestionTime", "__REALTIME_TIMESTAMP", "severity", "level", "observed_time", "severity_text")
 )
-_DOCKER_CUT = 16 << 8  # characters: a part of 16 KiB has at least as many
+_DOCKER_CUT = (16 << 10) - 4  # bytes: less what may be missing where a character was cut
 _PRETTY = re.compile(
     rb'\s*"(textPayload|message|log|line|MESSAGE|body|stringValue|data|@message)": ("(?:[^"\\]|\\.)*"),?\s*$'
 )
@@ -58,7 +58,7 @@ class JsonLines:
 
     def _in_parts(self, item: Item, text: str, stream: str) -> Iterator[Item]:
         """docker cuts lines at 16 KiB, Kaggle anywhere: a text without LF at its end goes on in the next object."""
-        if self.name == "docker-json" and len(text) < _DOCKER_CUT:  # others use the same key and add no LF
+        if self.name == "docker-json" and len(_encoded(text)) < _DOCKER_CUT:  # others use the key and add no LF
             text = text.removesuffix("\n") + "\n"
         *whole, rest = text.split("\n")
         for part in whole:

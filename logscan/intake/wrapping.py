@@ -25,7 +25,8 @@ _GATE = re.compile(
 _HEAD = (
     rb"(?:\([^()]{0,80}pid=\d+[^()]{0,80}\) )*(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d "
     rb"\[?[^\s\[\]:]{1,200}:\d+\]|\[TensorRT-LLM\]\[[A-Z]+\]|\[\d\d/\d\d/\d{4}-\d\d:\d\d:\d\d\] \[TRT|"
-    rb"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[\d.]{0,8}(?: [A-Z_]+\d+)*\] "
+    rb"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[\d.]{0,8}(?: [A-Z_]+\d+)*\] |"
+    rb"[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ [^\s\]:]{1,200}:\d+\]"
 )
 
 Make = Callable[[], Envelope]
@@ -164,9 +165,9 @@ def _proven(envelope: Envelope, sample: list[bytes]) -> bool:
 
 
 def _constant(sample: list[bytes]) -> bytes:
-    """The text that stands before the engine's records in the sample, where it is always the same."""
+    """The text that stands before the engine's records in the sample, where it is nearly always the same."""
     head = re.compile(_HEAD)
     lines = (strip_escapes(line) for line in sample)
     before = [line[: m.start()] for line in lines if (m := head.search(line)) and m.start() < 80]
     (prefix, times), *_ = Counter(before).most_common(1) or [(b"", 0)]
-    return prefix if times >= _RUN and times == len(before) else b""
+    return prefix if times >= _RUN and times >= 0.8 * len(before) else b""
