@@ -176,10 +176,10 @@ def right(planted: dict[str, str], found: dict[str, set[str]]) -> bool:
     return not missed and not wrong
 
 
-def killed(command: Sequence[str], store: Path, reference: Path) -> bool:
+def killed(command: Sequence[str], store: Path, reference: Path, parts: int) -> bool:
     """Kill the audit when some of it is committed, run it again, and compare with an uninterrupted one."""
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=_environment())
-    while process.poll() is None and len(list(store.glob("manifest/*.jsonl"))) < 8:
+    while process.poll() is None and len(list(store.glob("manifest/*.jsonl"))) < parts:
         time.sleep(0.01)
     process.send_signal(signal.SIGKILL)
     process.wait()
@@ -233,7 +233,12 @@ def main() -> int:
     ok = right(planted, flagged(opts.dir / "store-0"))
     again = opts.dir / "store-killed"
     shutil.rmtree(again, ignore_errors=True)
-    ok &= killed(audit_command(logs, again, inputs, "--jobs", str(opts.jobs)), again, opts.dir / "store-0")
+    ok &= killed(
+        audit_command(logs, again, inputs, "--jobs", str(opts.jobs)),
+        again,
+        opts.dir / "store-0",
+        max(opts.logs // 128 // 3, 1),
+    )
     if not opts.keep:
         shutil.rmtree(opts.dir, ignore_errors=True)
     return 0 if ok else 1

@@ -49,14 +49,17 @@ class Joins(NamedTuple):
     rules: tuple[Rule, ...] = ()
     exact: Mapping[str, int] = {}  # globs without a wildcard → the first rule that has it
     wild: tuple[tuple[int, str], ...] = ()  # the other rules: number, regex
+    base: str = ""  # the directory that relative names of logs are relative to
     root: str | None = None
     checkpoints: Mapping[str, tuple[str, ...]] = {}  # last part of a name, lower case → directories under the root
 
     def of_log(self, name: str) -> tuple[Given, str | None]:
         """What was given for a log, and the rule that did; the first rule whose glob fits wins."""
-        exact = [self.exact[tail] for tail in _tails(name) if tail in self.exact]
+        names = (name,) if "://" in name or name.startswith("/") else (name, f"{self.base}/{name}")
+        exact = [self.exact[tail] for whole in names for tail in _tails(whole) if tail in self.exact]
         first = min(exact, default=len(self.rules))
-        number = next((n for n, regex in self.wild if n < first and _compiled(regex).match(name)), first)
+        fits = (n for n, regex in self.wild if n < first and any(_compiled(regex).match(whole) for whole in names))
+        number = next(fits, first)
         if number == len(self.rules):
             return self.fleet, None
         rule, fleet = self.rules[number], self.fleet
@@ -156,7 +159,7 @@ def read_inputs(file: Path, fleet: Given = NOTHING) -> Joins:
             wild.append((number, _regex(rule.glob)))
         else:
             exact.setdefault(rule.glob, number)
-    return Joins(fleet, rules, exact, tuple(wild))
+    return Joins(fleet, rules, exact, tuple(wild), os.getcwd())
 
 
 def _rows(file: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -54,38 +54,43 @@ class Scanner:
 
     def scan(self, item: Item, known: Collection[str] = ()) -> list[Row]:
         """The rows of a log, at least one. A log with a key that is `known` is not read: its row says `unchanged`."""
-        key = ""
         try:
             given, rule = self._settings.joins.of_log(item.name)
             with fetched(item) as path:
+                inputs = self._settings.joins.digest_of_log(given, rule)
                 if known:
-                    key = self._key(item.name, file_digest(path), given, rule)
+                    key = log_key(item.name, file_digest(path), self.tool, inputs)
                     if key in known:
                         return [blank(key, item.name, UNCHANGED)]
-                desk = self._desk(given, rule)
-                desk.joined.clear()
                 try:
-                    report = read_log(open_source(path), desk)
+                    return self._read(item, path, self._desk(given, rule), inputs)
                 except InputError as error:
-                    raise InputError(str(error).replace(path, item.name)) from None
-                digest = report.sha256 or file_digest(path)
-            key = self._key(item.name, digest, given, rule)
-            return [self._finish(row, item, report, digest) for row in self._rows(key, item, report, desk)]
-        except InputError as error:
-            return [self._error(key, item, str(error))]
+                    key = log_key(item.name, file_digest(path), self.tool, inputs)
+                    return [self._error(key, item, _told(error, item, path))]
         except Exception as error:
-            # A defect of ours in one log of ten thousand: told in its row, and the other logs go on.
-            what = f"internal error, please report it: {type(error).__name__}: {error}"
-            return [self._error(key, item, f"{item.name}: {what}")]
+            # No digest to file it under: it is tried again, and told anew where it fails in another way.
+            text = _told(error, item, item.location)
+            key = log_key(item.name, text, self.tool, "")
+            return [blank(key, item.name, UNCHANGED) if key in known else self._error(key, item, text)]
 
-    def _key(self, name: str, digest: str, given: Given, rule: str | None) -> str:
-        inputs = self._settings.joins.digest_of_log(given, rule)
-        return log_key(name, digest, self.tool, inputs)
+    def _read(self, item: Item, path: str, desk: _FleetDesk, inputs: str) -> list[Row]:
+        desk.joined.clear()
+        report = read_log(open_source(path), desk)
+        digest = report.sha256 or file_digest(path)
+        key = log_key(item.name, digest, self.tool, inputs)
+        notes = [self._text(note) for note in report.notes]
+        log = {
+            "bytes": report.bytes,
+            "lines": report.lines,
+            "modified": item.modified,
+            "sha256": digest,
+            "notes": notes,
+        }
+        return [row | log for row in self._rows(key, item, report, desk)]
 
     def _error(self, key: str, item: Item, text: str) -> Row:
-        text = self._text(text)[:500]
-        row = blank(key or log_key(item.name, text, self.tool, ""), self._text(item.name), "error")
-        return row | {"error": text, "modified": item.modified}
+        row = blank(key, self._text(item.name), "error")
+        return row | {"error": self._text(text)[:500], "modified": item.modified}
 
     def _desk(self, given: Given, rule: str | None) -> _FleetDesk:
         name = repr((given, rule is None, self._settings.joins.root))
@@ -145,17 +150,6 @@ class Scanner:
             (document.finding_document(f, text) for f in judged.judgement.findings),
         )
 
-    def _finish(self, row: Row, item: Item, report: LogReport, digest: str) -> Row:
-        notes = [self._text(note) for note in report.notes]
-        row |= {
-            "bytes": report.bytes,
-            "lines": report.lines,
-            "modified": item.modified,
-            "sha256": digest,
-            "notes": notes,
-        }
-        return row
-
 
 class _FleetDesk(Desk):
     """A desk that finds the checkpoint of each boot by its model, and remembers what it judged."""
@@ -195,6 +189,13 @@ class _FleetDesk(Desk):
             digest = blake2b(repr((promise, self.machine, self.given)).encode("utf-8", "replace")).digest()
             self.digests[ckpt] = digest
         return digest
+
+
+def _told(error: Exception, item: Item, path: str) -> str:
+    """What was wrong with a log. A defect of ours in one of ten thousand is told in its row, and the others go on."""
+    if isinstance(error, InputError):
+        return str(error).replace(path, item.name)
+    return f"{item.name}: internal error, please report it: {type(error).__name__}: {error}"
 
 
 @lru_cache(maxsize=8)

@@ -12,8 +12,9 @@ if TYPE_CHECKING:
     import polars as pl
 
 SCHEMA = "logscan.audit/1"
-_COMMON = ("gpu", "version", "model", "promise", "status")  # what boots with a finding may have in common
+_COMMON = ("gpu", "version", "model", "promise")  # what boots with a finding may have in common
 _EXAMPLES = 5
+_TELLING = 0.25  # share of the boots with a value, from which on having it in common tells something
 _MIN_ALIKE = 3  # boots that agree before another one is an outlier
 _SHARE = 0.75  # of them that agree
 
@@ -53,8 +54,9 @@ def summary(store: Store, audit: Audit, tables: Tables, tool: Mapping[str, Any])
 
 
 def verdicts(tables: Tables) -> dict[str, int]:
-    """How many of the boots that count have each verdict."""
-    return _counts(_counted(tables.boots), "verdict")
+    """How many of the boots that count have each verdict, the worst first."""
+    counts = _counts(_counted(tables.boots), "verdict")
+    return {verdict: counts[verdict] for verdict in VERDICTS_WORST_FIRST if verdict in counts}
 
 
 def _counted(boots: pl.DataFrame) -> pl.DataFrame:
@@ -127,13 +129,13 @@ def top_findings(counted: pl.DataFrame, findings: pl.DataFrame, store: Store) ->
 
 
 def _common(boots: pl.DataFrame, counted: pl.DataFrame) -> Iterator[dict[str, Any]]:
-    """The values that all boots with a finding share and not all others have; `of`: how many have that value at all."""
+    """The values that all boots with a finding share and few others have; `of`: how many have that value at all."""
     for column in _COMMON:
         name = "hardware" if column == "gpu" else column
         values = boots[name].unique()
         if len(values) == 1 and values[0] is not None:
             of = counted.filter(counted[name] == values[0]).height
-            if of < counted.height:
+            if of < counted.height and boots.height >= _TELLING * of:
                 yield {"column": column, "value": values[0], "boots": boots.height, "of": of}
 
 

@@ -63,7 +63,7 @@ def _matrix(rows: Sequence[Mapping[str, Any]]) -> list[list[_Cell]]:
             (clean(row["model"], 44), ""),
             (clean(row["gpu"], 24), ""),
             (clean(f"{_ENGINES.get(row['engine'], row['engine'])} {row['version']}", 28), ""),
-            (f"{row['boots']:,}", "dim"),
+            (_many(row["boots"], "boot"), "dim"),
             *[(f"{count:,} {name}", _STYLE[name]) for name, count in row["verdicts"].items()],
         ]
         for row in rows
