@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from logscan import document, hardware, observed, versions
 from logscan.boots import Boots
@@ -19,6 +19,9 @@ from logscan.model import Boot, InputError, Machine, Promise, Record, replace
 from logscan.packs.load import load
 from logscan.packs.schema import Pack
 from logscan.recognise import Recogniser
+
+if TYPE_CHECKING:
+    from logscan.results import Triage
 
 
 class Given(NamedTuple):
@@ -81,7 +84,7 @@ def triage(
     boots: str = "last",
     packs: Sequence[str | Path] = (),
     redact: bool = True,
-) -> dict[str, Any]:
+) -> Triage:
     """A verdict for each boot in `logs` (paths; `-` is stdin), as the document `logscan.triage/1`.
 
     `ckpt`: a config.json, hf_quant_config.json, params.json or a directory. `gpu`: a name, `sm_89`, `gfx942`, `cpu`.
@@ -90,7 +93,7 @@ def triage(
     """
     desk = Desk.of(Given(ckpt, gpu, cuda, engine, dict(env or {})), packs)
     reports = [read_log(open_source(os.fspath(log)), desk) for log in logs]
-    return document.document(reports, desk.packs, desk.given.document(), boots, cleaner(redact))
+    return cast("Triage", document.document(reports, desk.packs, desk.given.document(), boots, cleaner(redact)))
 
 
 def read_log(source: Source, desk: Desk, watch: Watch | None = None) -> document.LogReport:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from logscan import hardware, versions
 from logscan.document import finding_document, row_document
@@ -18,6 +18,9 @@ from logscan.judge.knowledge import tables
 from logscan.model import InputError, Row
 from logscan.packs.load import load
 from logscan.packs.schema import Pack
+
+if TYPE_CHECKING:
+    from logscan.results import Expect
 
 SCHEMA = "logscan.expect/1"
 _ENGINE = re.compile(r"(?P<name>[a-z]+)\s*(?P<span>[<>=!].*)")
@@ -34,7 +37,7 @@ def expect(
     flags: Mapping[str, str] | None = None,
     env: Mapping[str, str] | None = None,
     packs: Sequence[str | Path] = (),
-) -> dict[str, Any]:
+) -> Expect:
     """What will run, as the document `logscan.expect/1`.
 
     `engine`: one release (`vllm==0.31.0`), or several to compare (`vllm==0.28.0..0.31.0`, `vllm>=0.28,<0.32`).
@@ -55,9 +58,9 @@ def expect(
         for text, evaluated in wanted.items()
     ]
     if single:
-        return {"schema": SCHEMA, "given": given, **_outcome(found[0][1])}
+        return cast("Expect", {"schema": SCHEMA, "given": given, **_outcome(found[0][1])})
     listed = [{"engine": f"{name}=={text}", **_outcome(rows)} for text, rows in found]
-    return {"schema": SCHEMA, "given": given, "releases": listed}
+    return cast("Expect", {"schema": SCHEMA, "given": given, "releases": listed})
 
 
 def _have(have: Collection[str] | str | None) -> list[str] | None:

@@ -30,8 +30,8 @@ def run(
     verbose: bool,
     color: str,
 ) -> int:
-    """Write the prediction, and return the exit code: 1 for a finding at or above `fail_on`, 3 for a strict unproven."""
-    doc = expect(ckpt, gpu, engine, cuda=cuda, have=have, flags=flags, env=env)
+    """Write the prediction; the exit code: 1 for a finding at or above `fail_on`, 3 for a strict unproven."""
+    doc: Any = expect(ckpt, gpu, engine, cuda=cuda, have=have, flags=flags, env=env)
     if format == "json":
         text = json.dumps(doc, indent=2, ensure_ascii=False) + "\n"
     else:
