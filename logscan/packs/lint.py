@@ -5,6 +5,7 @@ One small function a check; each yields problems. `error` fails `packs lint`, `w
 
 from __future__ import annotations
 
+import importlib
 import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple
@@ -12,14 +13,13 @@ from typing import Any, Literal, NamedTuple
 from logscan import versions
 from logscan.packs.schema import Pack, Pattern, Site
 
-try:
-    from re import _parser as _sre  # type: ignore[attr-defined]
-except ImportError:  # pragma: no cover
-    import sre_parse as _sre  # type: ignore[no-redef]
+_sre: Any = importlib.import_module("re._parser")  # the standard parser; private, hence by name
 
-FAMILIES = frozenset(
-    "attention boot build config cuda deepgemm dtype engine env feature flashinfer gpu graph jit kv linear model moe nccl "
-    "package parallel process promise quant request tuner weights".split()
+
+FAMILIES = (
+    *("attention", "boot", "build", "config", "cuda", "deepgemm", "dtype", "engine", "env", "feature", "flashinfer"),
+    *("gpu", "graph", "jit", "kv", "linear", "model", "moe", "nccl", "package", "parallel", "process", "promise"),
+    *("quant", "request", "tuner", "weights"),
 )
 """First parts of fact names. A fact of another family would be read by nobody."""
 LEAST_LITERAL = 4
@@ -93,7 +93,7 @@ def _value(p: Pattern, _: Pack) -> Iterator[str]:
 def _emits(p: Pattern, pack: Pack) -> Iterator[str]:
     family = p.emits.split(".")[0]
     if family not in FAMILIES:
-        yield f"emits {p.emits!r}: no such family of facts (known: {', '.join(sorted(FAMILIES))})"
+        yield f"emits {p.emits!r}: no such family of facts (known: {', '.join(FAMILIES)})"
     if not p.id.startswith(f"{pack.id}."):
         yield f"id: patterns of this pack begin with {pack.id}."
 
@@ -190,7 +190,9 @@ def _bytes(node: Any) -> frozenset[int]:
     for kind, value in arg:
         k = str(kind)
         negated = negated or k == "NEGATE"
-        out |= {value} if k == "LITERAL" else set(range(value[0], value[1] + 1)) if k == "RANGE" else _category(k, value)
+        out |= (
+            {value} if k == "LITERAL" else set(range(value[0], value[1] + 1)) if k == "RANGE" else _category(k, value)
+        )
     return everything - out if negated else frozenset(out)
 
 
@@ -198,7 +200,14 @@ def _category(kind: str, value: Any) -> set[int]:
     if kind != "CATEGORY":
         return set()
     name = str(value).rsplit("CATEGORY_", 1)[-1]
-    kinds = {"DIGIT": rb"\d", "NOT_DIGIT": rb"\D", "SPACE": rb"\s", "NOT_SPACE": rb"\S", "WORD": rb"\w", "NOT_WORD": rb"\W"}
+    kinds = {
+        "DIGIT": rb"\d",
+        "NOT_DIGIT": rb"\D",
+        "SPACE": rb"\s",
+        "NOT_SPACE": rb"\S",
+        "WORD": rb"\w",
+        "NOT_WORD": rb"\W",
+    }
     return {i for i in range(256) if re.fullmatch(kinds[name], bytes([i]))}
 
 

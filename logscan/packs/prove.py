@@ -48,7 +48,7 @@ class Owners:
         return tuple(found)
 
     def _knows(self, text: str) -> bool:
-        """Whether a pattern's regex reads the text: a template put together from more pieces than a `match` line has."""
+        """Whether a pattern's regex reads the text: it may be put together from more pieces than a `match` line has."""
         filled = text.replace(HOLE, "x1").encode()
         return any(r.search(filled) for r in self._regexes)
 

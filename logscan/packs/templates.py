@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 HOLE = "\0"
@@ -28,7 +28,8 @@ _BRACES = re.compile(r"\{\{|\}\}|\{[^{}]*\}")
 _MOST = 24  # alternatives kept of one expression
 _SHORT = 8  # a bare string with less literal text says nothing
 
-_Scope = Mapping[str, list[ast.expr]]
+_Bindings = Mapping[str, list[ast.expr]]
+_DEFS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 class Template(NamedTuple):
@@ -49,46 +50,77 @@ def templates(data: bytes) -> list[Template]:
         tree = ast.parse(data)
     except (SyntaxError, ValueError, RecursionError):
         return []
-    reader = _Reader(tree)
-    reader.visit_body(tree.body, [], {})
-    return reader.found
+    return _Reader(tree.body).found
+
+
+class _Scope:
+    """One function, class body or module: what it binds, what may speak in it, and the scopes inside it."""
+
+    def __init__(self, names: tuple[str, ...], body: Iterable[ast.stmt], outer: _Bindings) -> None:
+        self.function = ".".join(names) or "<module>"
+        self.bound: dict[str, list[ast.expr]] = {}
+        self.speakers: list[ast.Call | ast.Raise | ast.Assert] = []
+        self.strings: list[ast.Constant | ast.JoinedStr] = []
+        self.returns: list[ast.expr] = []
+        self.inner: list[tuple[tuple[str, ...], list[ast.stmt]]] = []
+        todo: list[ast.AST] = list[ast.AST](body)[::-1]
+        while todo:  # in the order of the source, each node once
+            node = todo.pop()
+            if isinstance(node, _DEFS):
+                self.inner.append(((*names, node.name), node.body))
+                todo += node.decorator_list
+            elif not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):  # a docstring is not said
+                self._note(node)
+                todo += _children(node)
+        self.known: _Bindings = {**outer, **self.bound}
+
+    def _note(self, node: ast.AST) -> None:
+        if isinstance(node, (ast.Constant, ast.JoinedStr)):
+            if isinstance(node, ast.JoinedStr) or isinstance(node.value, str):
+                self.strings.append(node)
+        elif isinstance(node, (ast.Call, ast.Raise, ast.Assert)):
+            self.speakers.append(node)
+        elif isinstance(node, ast.Return):
+            if node.value is not None:
+                self.returns.append(node.value)
+        elif isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
+            self._bind(node)
+
+    def _bind(self, node: ast.Assign | ast.AnnAssign | ast.AugAssign) -> None:
+        """`x = y` binds another value; `x += y` binds what the earlier values and `y` make."""
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                if isinstance(target, ast.Name):
+                    self.bound.setdefault(target.id, []).append(node.value)
+        elif isinstance(node.target, ast.Name) and node.value is not None:
+            values = self.bound.setdefault(node.target.id, [])
+            if isinstance(node, ast.AnnAssign):
+                values.append(node.value)
+            elif isinstance(node.op, ast.Add):
+                values += [ast.BinOp(v, ast.Add(), node.value) for v in values[:4]]
 
 
 class _Reader:
-    def __init__(self, tree: ast.Module) -> None:
+    def __init__(self, body: list[ast.stmt]) -> None:
         self.found: list[Template] = []
-        self.globals = _assignments(tree.body)
-        self.returns: dict[str, list[ast.expr]] = {}
-        self.scopes: dict[str, _Scope] = {}
-        for node in ast.walk(tree):
-            if isinstance(node, ast.FunctionDef):
-                values = [n.value for n in ast.walk(node) if isinstance(n, ast.Return) and n.value is not None]
-                self.returns.setdefault(node.name, []).extend(values)
-                self.scopes.setdefault(node.name, _assignments(node.body))
-        self.spoken: set[int] = set()  # ids of nodes that a call or raise already speaks
+        self.functions: dict[str, list[_Scope]] = {}
+        module = _Scope((), body, {})
+        scopes, at = [module], 0
+        while at < len(scopes):
+            scope = scopes[at]
+            for names, inner in scope.inner:
+                scopes.append(_Scope(names, inner, scope.known))
+                self.functions.setdefault(names[-1], []).append(scopes[-1])
+            at += 1
+        self.spoken: set[int] = set()  # ids of the nodes that a call or raise already speaks
+        for scope in scopes:
+            for node in scope.speakers:
+                self._speak(node, scope.function, scope.known)
+            for string in scope.strings:
+                if id(string) not in self.spoken:
+                    self._say(string, "text", scope.function, scope.known, percent=False)
 
-    def visit_body(self, body: Iterable[ast.stmt], names: list[str], scope: _Scope) -> None:
-        rest: list[ast.AST] = []
-        for stmt in body:
-            if isinstance(stmt, ast.ClassDef):
-                self.visit_body(stmt.body, [*names, stmt.name], scope)
-            elif isinstance(stmt, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                inner = {**scope, **_assignments(stmt.body)}
-                self.visit_body(stmt.body, [*names, stmt.name], inner)
-            else:
-                rest.append(stmt)
-        function = ".".join(names) or "<module>"
-        inner_defs: list[ast.stmt] = []
-        nodes = list(_own_nodes(rest, inner_defs))
-        for node in nodes:
-            self._speak(node, function, scope)
-        for node in nodes:
-            if isinstance(node, (ast.Constant, ast.JoinedStr)) and id(node) not in self.spoken:
-                self._say(node, "text", function, scope, percent=False)
-        if inner_defs:
-            self.visit_body(inner_defs, names, scope)
-
-    def _speak(self, node: ast.AST, function: str, scope: _Scope) -> None:
+    def _speak(self, node: ast.AST, function: str, scope: _Bindings) -> None:
         if isinstance(node, ast.Call):
             level = _level(node)
             if level and node.args:
@@ -96,8 +128,7 @@ class _Reader:
                 level = "INFO" if level == "log" else level
                 self._say(first, level, function, scope, percent=len(node.args) > 1 and level != "print")
         elif isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
-            args = [*node.exc.args, *(k.value for k in node.exc.keywords)]
-            for arg in args:
+            for arg in [*node.exc.args, *(k.value for k in node.exc.keywords)]:
                 self._say(arg, "raise", function, scope, percent=False)
             if len(node.exc.args) > 1:  # several arguments are shown as a tuple
                 shown = [[f"'{t}'" for t in self._texts(a, scope, 0)] for a in node.exc.args]
@@ -106,7 +137,7 @@ class _Reader:
         elif isinstance(node, ast.Assert) and node.msg is not None:
             self._say(node.msg, "assert", function, scope, percent=False)
 
-    def _say(self, node: ast.expr, level: str, function: str, scope: _Scope, *, percent: bool) -> None:
+    def _say(self, node: ast.expr, level: str, function: str, scope: _Bindings, *, percent: bool) -> None:
         self.spoken.update(id(n) for n in ast.walk(node))
         for text in dict.fromkeys(self._texts(node, scope, 0)):
             # A bare string may be a format that is filled elsewhere.
@@ -115,7 +146,7 @@ class _Reader:
             if level != "text" or len(text.replace(HOLE, "")) >= _SHORT:
                 self.found.append(Template(text, level, function, node.lineno))
 
-    def _texts(self, node: ast.expr, scope: _Scope, depth: int) -> list[str]:
+    def _texts(self, node: ast.expr, scope: _Bindings, depth: int) -> list[str]:
         """What the expression may evaluate to, at most `_MOST` texts."""
         if depth > 8:
             return [HOLE]
@@ -131,22 +162,23 @@ class _Reader:
         if isinstance(node, ast.IfExp):
             return (self._texts(node.body, scope, depth) + self._texts(node.orelse, scope, depth))[:_MOST]
         if isinstance(node, ast.Name):
-            known = scope.get(node.id) or self.globals.get(node.id) or []
+            known = scope.get(node.id, ())
             texts = [t for value in known for t in self._texts(value, scope, depth + 1)]
             return [t for t in texts if t.strip(HOLE)][:_MOST] or [HOLE]
         if isinstance(node, ast.Call):
             return self._call_texts(node, scope, depth)
         return [HOLE]
 
-    def _call_texts(self, node: ast.Call, scope: _Scope, depth: int) -> list[str]:
+    def _call_texts(self, node: ast.Call, scope: _Bindings, depth: int) -> list[str]:
         func = node.func
         if isinstance(func, ast.Attribute) and func.attr in ("format", "strip", "rstrip", "lstrip"):
             texts = self._texts(func.value, scope, depth)
             return [_BRACES.sub(_brace, t) for t in texts] if func.attr == "format" else texts
         name = func.id if isinstance(func, ast.Name) else func.attr if isinstance(func, ast.Attribute) else ""
-        if name in self.returns:
-            inner = self.scopes[name]
-            texts = [t for value in self.returns[name] for t in self._texts(value, inner, depth + 1)]
+        if name in self.functions:
+            texts = [
+                t for s in self.functions[name] for value in s.returns for t in self._texts(value, s.known, depth + 1)
+            ]
             return [t for t in texts if t.strip(HOLE)][:_MOST] or [HOLE]
         return [HOLE]
 
@@ -187,36 +219,14 @@ def _level(call: ast.Call) -> str:
     return "log" if method == "log" else _LEVELS.get(method, "")
 
 
-def _own_nodes(body: Iterable[ast.AST], inner: list[ast.stmt]) -> Iterator[ast.AST]:
-    """The nodes below `body`, without those of functions and classes defined there, which go to `inner`."""
-    todo = list(body)
-    while todo:
-        node = todo.pop()
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            inner.append(node)
-            continue
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
-            continue  # a docstring is not said
-        yield node
-        todo.extend(ast.iter_child_nodes(node))
-
-
-def _assignments(body: Iterable[ast.stmt]) -> dict[str, list[ast.expr]]:
-    """Values that names of a body are bound to; `x += y` binds what the earlier values and `y` make."""
-    out: dict[str, list[ast.expr]] = {}
-    pending: list[ast.AST] = list(reversed(list(body)))
-    while pending:
-        node = pending.pop()
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            continue
-        if isinstance(node, ast.Assign):
-            for target in node.targets:
-                if isinstance(target, ast.Name):
-                    out.setdefault(target.id, []).append(node.value)
-        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value is not None:
-            out.setdefault(node.target.id, []).append(node.value)
-        elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name) and isinstance(node.op, ast.Add):
-            bound = out.setdefault(node.target.id, [])
-            bound += [ast.BinOp(b, ast.Add(), node.value) for b in bound[:4]]
-        pending.extend(reversed(list(ast.iter_child_nodes(node))))
+def _children(node: ast.AST) -> list[ast.AST]:
+    """Child nodes, the last one first; `ast.iter_child_nodes` takes three times as long."""
+    out: list[ast.AST] = []
+    for name in node._fields:
+        value = getattr(node, name, None)
+        if value.__class__ is list:
+            out += [v for v in value if isinstance(v, ast.AST)]
+        elif isinstance(value, ast.AST) and value._fields:
+            out.append(value)
+    out.reverse()
     return out

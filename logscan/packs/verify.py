@@ -166,7 +166,9 @@ def _ignored(entry: Mapping[str, Any], path: Path, n: int) -> Ignored:
     if unknown or not entry.get("reason"):
         raise InputError(f"{path}: [[ignore]] number {n}: wants file, level or text, and a reason")
     text = entry.get("text")
-    return Ignored(_texts(entry.get("file")), _texts(entry.get("level")), re.compile(text) if text else None, entry["reason"])
+    return Ignored(
+        _texts(entry.get("file")), _texts(entry.get("level")), re.compile(text) if text else None, entry["reason"]
+    )
 
 
 def _texts(value: str | Iterable[str] | None) -> tuple[str, ...]:
