@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from logscan.desk import Given
-from logscan.fleet.columns import BOOTS, EVIDENCE, FINDINGS, PATHS, Columns, Row
+from logscan.fleet.columns import BOOTS, FINDINGS, PATHS, STRUCTS, Columns, Row
 from logscan.fleet.joins import Joins
 from logscan.fleet.listing import Item
 from logscan.fleet.scan import Scanner, Settings
@@ -81,6 +81,7 @@ def batch_schema() -> pa.Schema:
 def _fields(columns: Columns) -> list[Any]:
     import pyarrow as pa
 
-    types = {"str": pa.string(), "int": pa.int64(), "bool": pa.bool_(), "strs": pa.list_(pa.string())}
-    struct = pa.list_(pa.struct([pa.field(name, types[kind]) for name, kind in EVIDENCE.items()]))
-    return [pa.field(name, types.get(kind, struct)) for name, kind in columns.items()]
+    types: dict[str, Any] = {"str": pa.string(), "int": pa.int64(), "bool": pa.bool_(), "strs": pa.list_(pa.string())}
+    for name, struct in STRUCTS.items():
+        types[name] = pa.list_(pa.struct([pa.field(field, types[kind]) for field, kind in struct.items()]))
+    return [pa.field(name, types[kind]) for name, kind in columns.items()]

@@ -21,14 +21,14 @@ from logscan.model import InputError
 class ScanLogs:
     """What Ray Data calls for a batch of listed logs: made once in each worker, then called with many batches."""
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = pickle.dumps(settings)
+    def __init__(self, settings: Settings, audit: str) -> None:
+        self._settings, self._audit = pickle.dumps(settings), audit
 
     def __call__(self, batch: Any) -> Any:
         """A table of listed logs → a table of the rows of their boots."""
         import pyarrow as pa
 
-        scanner = _scanner(self._settings)
+        scanner = _scanner(self._settings, self._audit)
         listed = batch.to_pylist()
         rows = [
             row
@@ -39,7 +39,8 @@ class ScanLogs:
 
 
 @lru_cache(maxsize=2)
-def _scanner(settings: bytes) -> Scanner:
+def _scanner(settings: bytes, audit: str) -> Scanner:
+    """One a worker and audit: a checkpoint may be another one by the next."""
     return Scanner(pickle.loads(settings))
 
 
@@ -75,7 +76,7 @@ def run(
         ),
     )
     data: Any = ray.data.from_arrow([listed.slice(start, CHUNK) for start in range(0, len(items), CHUNK)])
-    data = data.map_batches(ScanLogs(settings), batch_size=CHUNK, batch_format="pyarrow", zero_copy_batch=True)
+    data = data.map_batches(ScanLogs(settings, audit), batch_size=CHUNK, batch_format="pyarrow", zero_copy_batch=True)
     total: dict[str, str] = {}
     scanned = 0
     logs = _logs(data, items)

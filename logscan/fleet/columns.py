@@ -11,7 +11,7 @@ from typing import Any
 
 SCHEMA = "logscan.store/1"
 Row = dict[str, Any]
-Columns = Mapping[str, str]  # name → str | int | bool | strs | evidence
+Columns = Mapping[str, str]  # name → str | int | bool | strs | kernels | evidence
 
 _OF_BOOT = {"key": "str", "log": "str", "boot": "int", "source": "str"}
 BOOTS: Columns = {
@@ -60,7 +60,7 @@ PATHS: Columns = {
     "cause": "str",
     "visibility": "str",
     "authority": "str",
-    "kernels": "strs",
+    "kernels": "kernels",
     "reasons": "strs",
     "caveats": "strs",
     "refusal": "str",
@@ -84,7 +84,16 @@ FINDINGS: Columns = {
     "waived": "str",
     "evidence": "evidence",
 }
-EVIDENCE: Columns = {"line": "int", "role": "str", "means": "str", "pattern": "str", "text": "str"}
+EVIDENCE: Columns = {
+    "line": "int",
+    "role": "str",
+    "means": "str",
+    "pattern": "str",
+    "text": "str",
+    "distrusted_by": "str",
+}
+KERNEL: Columns = {"name": "str", "authority": "str"}
+STRUCTS: Mapping[str, Columns] = {"evidence": EVIDENCE, "kernels": KERNEL}  # lists of these, as in `logscan.triage/1`
 TABLES: Mapping[str, Columns] = {"boots": BOOTS, "paths": PATHS, "findings": FINDINGS}
 UNCHANGED = "unchanged"  # the outcome of a log whose rows stand in the store already; never stored itself
 
@@ -111,10 +120,8 @@ def _cut(boot: Row, columns: Columns, document: Mapping[str, Any]) -> Row:
         if name in _OF_BOOT:
             continue
         value = document.get(name)
-        if name == "kernels":
-            value = [kernel["name"] for kernel in document["kernels"]]
-        elif kind == "evidence":
-            value = [{field: item.get(field) for field in EVIDENCE} for item in document["evidence"]]
+        if kind in STRUCTS:
+            value = [{field: item.get(field) for field in STRUCTS[kind]} for item in document[name]]
         row[name] = value
     return row
 

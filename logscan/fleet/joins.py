@@ -8,7 +8,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping
-from functools import cache, lru_cache
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -108,7 +108,7 @@ class Joins(NamedTuple):
         if given.ckpt is not None:
             parts.append(content(given.ckpt))
         elif self.root is not None:
-            parts.append(_root_digest(tuple(d for ds in self.checkpoints.values() for d in ds)))
+            parts += [content(directory) for found in self.checkpoints.values() for directory in found]
         return sha256(json.dumps([*parts, bool(rule)]).encode()).hexdigest()
 
 
@@ -125,7 +125,6 @@ def _tails(name: str) -> Iterator[str]:
             yield name[i + 1 :]
 
 
-@lru_cache(maxsize=4096)
 def content(ckpt: str) -> str:
     """Digest of the files of a checkpoint that hold its promise; of its path where they cannot be read."""
     digest = sha256(ckpt.encode("utf-8", "surrogateescape"))
@@ -137,11 +136,6 @@ def content(ckpt: str) -> str:
     except (OSError, CheckpointError) as error:
         digest.update(str(error).encode("utf-8", "replace"))
     return digest.hexdigest()
-
-
-@lru_cache(maxsize=4)
-def _root_digest(directories: tuple[str, ...]) -> str:
-    return sha256("".join(sorted(content(d) for d in directories)).encode()).hexdigest()
 
 
 def read_inputs(file: Path, fleet: Given = NOTHING) -> Joins:

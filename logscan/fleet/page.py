@@ -79,6 +79,8 @@ def _packed(boots: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
     def record(row: Mapping[str, Any]) -> list[Any]:
         kept = {name: value for name, value in row.items() if name not in _OF_BOOT}
+        if "kernels" in kept:
+            kept["kernels"] = [kernel["name"] for kernel in row["kernels"]]
         lines = [item["line"] for item in row["evidence"]]
         kept["evidence"] = [{k: v for k, v in item.items() if k not in ("line", "pattern")} for item in row["evidence"]]
         return [records.add(json.dumps(kept), kept), lines]

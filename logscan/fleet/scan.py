@@ -42,6 +42,7 @@ class Scanner:
         self._base = Desk.of(Given(), settings.packs)
         self._memo = Memo()
         self._desks: dict[str, _FleetDesk] = {}
+        self._digests: dict[str, str] = {}
         self._promise = lru_cache(maxsize=_DESKS)(read_promise)
         self._text = lru_cache(maxsize=_TEXTS)(cleaner(settings.redact))
         self.tool = tool_digest(settings.packs)
@@ -57,7 +58,7 @@ class Scanner:
         try:
             given, rule = self._settings.joins.of_log(item.name)
             with fetched(item) as path:
-                inputs = self._settings.joins.digest_of_log(given, rule)
+                inputs = self._inputs(given, rule)
                 if known:
                     key = log_key(item.name, file_digest(path), self.tool, inputs)
                     if key in known:
@@ -72,6 +73,15 @@ class Scanner:
             text = _told(error, item, item.location)
             key = log_key(item.name, text, self.tool, "")
             return [blank(key, item.name, UNCHANGED) if key in known else self._error(key, item, text)]
+
+    def _inputs(self, given: Given, rule: str | None) -> str:
+        name = self._name(given, rule)
+        if name not in self._digests:
+            self._digests[name] = self._settings.joins.digest_of_log(given, rule)
+        return self._digests[name]
+
+    def _name(self, given: Given, rule: str | None) -> str:
+        return repr((given, rule is None, self._settings.joins.root))
 
     def _read(self, item: Item, path: str, desk: _FleetDesk, inputs: str) -> list[Row]:
         desk.joined.clear()
@@ -93,7 +103,7 @@ class Scanner:
         return row | {"error": self._text(text)[:500], "modified": item.modified}
 
     def _desk(self, given: Given, rule: str | None) -> _FleetDesk:
-        name = repr((given, rule is None, self._settings.joins.root))
+        name = self._name(given, rule)
         desk = self._desks.get(name)
         if desk is None:
             machine = hardware.machine(given.gpu, given.cuda, given.env)

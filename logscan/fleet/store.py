@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from logscan.fleet.columns import EVIDENCE, SCHEMA, TABLES, Columns, Row
+from logscan.fleet.columns import SCHEMA, STRUCTS, TABLES, Columns, Row
 from logscan.model import InputError
 
 if TYPE_CHECKING:
@@ -200,8 +200,9 @@ def polars_schema(columns: Columns) -> dict[str, Any]:
     import polars as pl
 
     types: dict[str, Any] = {"str": pl.String, "int": pl.Int64, "bool": pl.Boolean, "strs": pl.List(pl.String)}
-    struct = pl.List(pl.Struct({name: types[kind] for name, kind in EVIDENCE.items()}))
-    return {name: types.get(kind, struct) for name, kind in columns.items()}
+    for name, struct in STRUCTS.items():
+        types[name] = pl.List(pl.Struct({field: types[kind] for field, kind in struct.items()}))
+    return {name: types[kind] for name, kind in columns.items()}
 
 
 def new_id(which: str | None = None) -> str:

@@ -147,7 +147,7 @@ def outliers(counted: pl.DataFrame, paths: pl.DataFrame) -> list[dict[str, Any]]
     rows = (
         paths.drop("evidence")
         .filter(pl.col("ran").is_not_null() | (pl.col("kernels").list.len() > 0))
-        .with_columns(kernels=pl.col("kernels").list.join(", "))
+        .with_columns(kernels=pl.col("kernels").list.eval(pl.element().struct.field("name")).list.join(", "))
         .join(
             counted.select("key", "boot", "hardware", "model", "engine", "version", "promise"),
             on=["key", "boot"],
@@ -211,6 +211,8 @@ def flat(frame: pl.DataFrame) -> pl.DataFrame:
         column = pl.col(name)
         if kind == pl.List(pl.String):
             column = column.list.join("; ")
+        elif name == "kernels":
+            column = column.list.eval(pl.element().struct.field("name")).list.join("; ")
         elif isinstance(kind, pl.List):
             lines = pl.element().struct.field("line").cast(pl.String) + ": " + pl.element().struct.field("text")
             column = column.list.eval(lines).list.join("; ")

@@ -35,11 +35,18 @@ class Fleet:
         self.inputs = root / "inputs.csv"
         self._render = render
 
+    marlin = (MARLIN,)
+    flashinfer = (FLASHINFER,)
+
+    def text(self, lines: Sequence[Any] = (CUTLASS,), version: str = "0.24.0", **options: Any) -> str:
+        """A boot of vLLM that serves the checkpoint."""
+        return self._render(version, lines, quantization="compressed-tensors", **options)
+
     def add(self, name: str, lines: Sequence[Any] = (CUTLASS,), version: str = "0.24.0", **options: Any) -> Path:
         """A boot log of vLLM that serves the checkpoint."""
         log = self.logs / name
         log.parent.mkdir(parents=True, exist_ok=True)
-        log.write_text(self._render(version, lines, quantization="compressed-tensors", **options))
+        log.write_text(self.text(lines, version, **options))
         return log
 
     def give(self, *rows: str) -> Path:

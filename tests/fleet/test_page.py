@@ -50,7 +50,7 @@ def boots(count=1, **cells):
         "authority": "logged",
     }
     record |= {
-        "kernels": ["Kernel"],
+        "kernels": [{"name": "Kernel", "authority": "logged"}],
         "reasons": [],
         "caveats": [],
         "refusal": None,
@@ -224,7 +224,7 @@ def test_it_is_drawn_without_an_error_and_nothing_sticks_out(browser, page, widt
     browser.requests.clear()
     browser.errors.clear()
     browser.open(page, width, dark=dark)
-    browser.run("document.querySelector('#table .open').click()")
+    browser.run("document.querySelectorAll('#table .open')[2].click()")
     shot = base64.b64decode(browser.send("Page.captureScreenshot", captureBeyondViewport=True)["data"])
     assert shot.startswith(b"\x89PNG") and len(shot) > 20_000
     if folder := os.environ.get("SCREENSHOTS"):
