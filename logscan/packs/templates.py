@@ -205,7 +205,12 @@ def _product(parts: Iterable[list[str]]) -> list[str]:
 def _level(call: ast.Call) -> str:
     func = call.func
     if isinstance(func, ast.Name):
-        named = {"print_warning_once": "WARNING", "print_info_once": "INFO", "print": "print"}
+        named = {
+            "print_warning_once": "WARNING",
+            "print_info_once": "INFO",
+            "log_info_on_rank0": "log",
+            "print": "print",
+        }
         return named.get(func.id, "")
     if not isinstance(func, ast.Attribute):
         return ""
