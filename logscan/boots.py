@@ -95,17 +95,26 @@ class Boots:
         if pids or (events and not boot.over):
             boot.own_last = boot.last
         before = boot.status
-        phase_any = boot.status != "incomplete"
+        started = boot.status != "incomplete"
         for event in events:
             pattern = self._recogniser.patterns[event.pattern]
-            late = phase_any and pattern.phase != "any" and pattern.emits != "boot.ready"
-            if late or self._foreign_server(boot, record):
+            if self._too_late(boot, record, pattern) or self._foreign_server(boot, record):
                 continue
             self._take(boot, event, pattern)
-        if not events and not phase_any and record.origin == "engine" and _SELECTION.search(record.text):
+        if not events and not started and record.origin == "engine" and _SELECTION.search(record.text):
             boot.unrecognised.append((record.line, record.text.decode("utf-8", "replace")[:500]))
             del boot.unrecognised[UNRECOGNISED:]
         return boot.status != before
+
+    @staticmethod
+    def _too_late(boot: _Open, record: Record, pattern: Pattern) -> bool:
+        """Whether a pattern of the start is met after it: request traffic may quote anything.
+
+        The traceback that says why a boot failed comes after the line that says that it did.
+        """
+        if boot.status == "incomplete" or pattern.phase == "any" or pattern.emits == "boot.ready":
+            return False
+        return not (boot.status == "failed" and (record.origin == "traceback" or record.level in ("ERROR", "CRITICAL")))
 
     @staticmethod
     def _foreign_server(boot: _Open, record: Record) -> bool:

@@ -27,7 +27,7 @@ _URL = re.compile(r"\b([a-z][a-z0-9+.-]{1,20}://)[^\s/@'\"<>]{1,200}@", re.I)
 _QUERY = re.compile(r"([?&](?:[\w-]{0,30}(?:token|key|secret|signature|password)|sig)=)[^\s&'\"<>]+", re.I)
 # `api_key='…'`, `"api_key": "…"`, `--api-key …`, `HF_TOKEN=…`; lists of keys too
 _NAMED = re.compile(
-    r"(?i)(?P<name>\b[\w-]{0,40}?(?:api[_-]?keys?|access[_-]?keys?(?:[_-]id)?|secret[_-]?(?:access[_-]?)?keys?|auth[_-]?tokens?|"
+    r"(?i)(?P<name>(?:--|\b)[\w-]{0,40}?(?:api[_-]?keys?|access[_-]?keys?(?:[_-]id)?|secret[_-]?(?:access[_-]?)?keys?|auth[_-]?tokens?|"
     r"hf[_-]?token|access[_-]?token|client[_-]?secret|passw(?:or)?d|passphrase|(?<![a-z])secret|"
     r"hub[_-]?token|ngc[_-]?token|(?<![a-z])token)['\"]?(?P<sep>\s*[=:]\s*|\s+(?=[^\s\-=:]{8})))"
     r"(?P<value>\[[^\]]{1,2000}\]|\([^)]{1,2000}\)|'[^']{1,2000}'|\"[^\"]{1,2000}\"|[^\s,;)\]}'\"]{1,2000})"
@@ -62,7 +62,7 @@ def _mask(m: re.Match[str]) -> str:
     value = m["value"]
     if MASK in value or _HARMLESS.match(value):
         return m[0]
-    if not m["sep"].strip() and (value.islower() or not m["name"].lstrip().startswith("-")):
+    if not m["sep"].strip() and not m["name"].startswith("-"):
         return m[0]  # prose: "the token budget"
     quote = value[0] if value[0] in "'\"" else ""
     inside = f"{quote}{MASK}{quote}" if value[0] not in "[(" else f"{value[0]}{MASK}{value[-1]}"

@@ -47,6 +47,11 @@ class Scanner:
         self._text = lru_cache(maxsize=_TEXTS)(cleaner(settings.redact))
         self.tool = tool_digest(settings.packs)
 
+    @property
+    def hits(self) -> int:
+        """Boots that were told from an equal one's judgement."""
+        return self._memo.hits
+
     def given(self, joins: Joins) -> Scanner:
         """The same scanner, sharing all that it holds, for logs with which something else was given."""
         other = copy(self)

@@ -176,6 +176,7 @@ class Framer:
         if raw[-1:] == b"\r":
             rest = rest.rstrip(b"\r")
         if uvicorn is not None:
+            self._tracebacks.open.clear()
             fields = (n, rest, "uvicorn", _LEVELS[uvicorn], "", process, source, "", 1, "")
             return _tuple(Framed, (_tuple(Record, fields), b""))
         return Framed(self._other(n, rest, source, process, label))

@@ -58,7 +58,7 @@ class JsonLines:
 
     def _in_parts(self, item: Item, text: str, stream: str) -> Iterator[Item]:
         """docker cuts lines at 16 KiB, Kaggle anywhere: a text without LF at its end goes on in the next object."""
-        if self.name == "docker-json" and len(_encoded(text)) < _DOCKER_CUT:  # others use the key and add no LF
+        if self.name == "docker-json" and not _DOCKER_CUT <= len(_encoded(text)) <= 16 << 10:  # others add no LF
             text = text.removesuffix("\n") + "\n"
         *whole, rest = text.split("\n")
         for part in whole:

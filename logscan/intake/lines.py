@@ -56,7 +56,8 @@ class Splitter:
         offset = self._fed - len(block)
         cut = block.rfind(b"\n") + 1
         if not cut:
-            self._keep(block)
+            if block:
+                self._keep(block)
             return []
         spans: list[Span] = []
         start = 0

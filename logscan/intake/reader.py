@@ -17,6 +17,7 @@ _BOMB_RATIO = 200  # progress bars pack 100 : 1; gzip's limit is 1032 : 1
 _GZIP, _ZSTD, _ZSTD_SKIPPABLE = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\x2a\x4d\x18"
 _HASHED = 1 << 26  # bytes of a pipe that are hashed: more would cost as much as reading it
 _PIPE = 1 << 20  # bytes a pipe may hold, where the system lets us ask (Linux)
+_SLICE = 512  # bytes of zstd data unpacked at a time
 _WINDOW = 1 << 27  # bytes a zstd frame may make the decoder keep (zstd's own default limit)
 _FOREIGN = (
     (b"PK\x03\x04", "a zip archive", "unpack it and give the log inside"),
@@ -146,9 +147,10 @@ class Reader:
                 raise InputError(f"{self.name}: is {what}, not a log; {instead}")
         if head.startswith((b"\xff\xfe", b"\xfe\xff")):
             return "utf-16"
-        pairs = len(head) // 2
-        if pairs > 8 and head[1:4096:2].count(0) > len(head[1:4096:2]) * 0.9:
-            return "utf-16-le"
+        even, odd = head[:4096:2], head[1:4096:2]
+        for encoding, zeros, letters in (("utf-16-le", odd, even), ("utf-16-be", even, odd)):
+            if len(odd) > 8 and zeros.count(0) > 0.9 * len(zeros) and letters.count(0) < 0.1 * len(letters):
+                return encoding
         sample = head[:65536].replace(b"\0", b"")  # a rotated log may begin with a hole of NULs
         if head and not sample:
             raise InputError(f"{self.name}: holds only NUL bytes, not a log; give the engine's log as text")
@@ -203,52 +205,60 @@ def _gunzip(blocks: Iterator[bytes], note: Callable[[str], None]) -> Iterator[by
     """Unpack gzip members one after the other, at most BLOCK bytes at a time."""
     import zlib
 
-    member = zlib.decompressobj(31)
-    done = False  # the last member is complete
-    try:
-        for block in blocks:
-            while block:
-                if done:
-                    block = block.lstrip(b"\0")  # padding of tape and block devices
-                    if not block.startswith(_GZIP[: len(block)]):
-                        if block:
-                            note("bytes after the end of the gzip data were not read")
-                        return
-                    member, done = zlib.decompressobj(31), False
+    member, done = zlib.decompressobj(31), False
+    for block in blocks:
+        while block:
+            if done:
+                block = block.lstrip(b"\0")  # padding of tape and block devices
+                if not block:
+                    break
+                if not block.startswith(_GZIP[: len(block)]):
+                    note("bytes after the end of the gzip data were not read")
+                    return
+                member, done = zlib.decompressobj(31), False
+            before = member.copy()
+            try:
                 out = member.decompress(block, BLOCK)
-                if out:
-                    yield out
-                done = member.eof
-                block = member.unused_data if done else member.unconsumed_tail
-        if not done:
-            note("the gzip data are truncated: read as far as they go")
-    except zlib.error as error:
-        note(f"the gzip data are damaged ({error}): read as far as they go")
+            except zlib.error as error:
+                yield from _salvaged(before, block)
+                note(f"the gzip data are damaged ({str(error).rpartition(': ')[2]}): read as far as they go")
+                return
+            if out:
+                yield out
+            done = member.eof
+            block = member.unused_data if done else member.unconsumed_tail
+    if not done:
+        note("the gzip data are truncated: read as far as they go")
 
 
-class _Pull:
-    """A file of blocks, as zstandard wants to read it."""
-
-    def __init__(self, blocks: Iterator[bytes]) -> None:
-        self._blocks = blocks
-        self._left = b""
-
-    def read(self, size: int) -> bytes:
-        block = self._left or next(self._blocks, b"")
-        self._left = block[size:]
-        return block[:size]
+def _salvaged(member: Any, block: bytes) -> Iterator[bytes]:
+    """What can be unpacked of a damaged block; zlib gives nothing of the call that meets the damage."""
+    for i in range(len(block)):
+        try:
+            out = member.decompress(block[i : i + 1])
+        except Exception:  # zlib.error, which is not imported here
+            return
+        if out:
+            yield out
 
 
 def _unzstd(blocks: Iterator[bytes], note: Callable[[str], None]) -> Iterator[bytes]:
-    """Unpack zstd frames one after the other, at most BLOCK bytes at a time."""
+    """Unpack zstd frames one after the other. A slice of the input may unpack to 128 KiB for each 4 bytes."""
     import zstandard
 
     unpacker = zstandard.ZstdDecompressor(max_window_size=_WINDOW)
-    source: Any = _Pull(blocks)
-    reader: Any = unpacker.stream_reader(source, read_size=BLOCK, read_across_frames=True, closefd=False)
+    frame: Any = None
     try:
-        while out := reader.read1(BLOCK):
-            yield out
+        for block in blocks:
+            for i in range(0, len(block), _SLICE):
+                piece = block[i : i + _SLICE]
+                while piece:
+                    frame = frame or unpacker.decompressobj()
+                    if out := frame.decompress(piece):
+                        yield out
+                    piece, frame = (frame.unused_data, None) if frame.eof else (b"", frame)
+        if frame is not None:
+            note("the zstd data are truncated: read as far as they go")
     except zstandard.ZstdError as error:
         note(f"the zstd data are damaged ({str(error).rpartition(': ')[2]}): read as far as they go")
 

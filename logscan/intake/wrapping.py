@@ -68,7 +68,7 @@ class Wrapping:
         if self._waiting:
             items, self._waiting = self._waiting + items, []
         if not self._framer.framed and items:
-            if self._learn(items):
+            if self._learn(items, start=True):
                 return self._peeled(items)
             if self._undecided(items):
                 self._waiting = items
@@ -118,12 +118,11 @@ class Wrapping:
             return False
         return items[0].payload.strip() in (b"[", b"{") or any(make().sniff([items[-1].payload]) for make in WEAK)
 
-    def _learn(self, items: Sequence[Item]) -> bool:
+    def _learn(self, items: Sequence[Item], start: bool = False) -> bool:
         """Add the envelope of sample lines; false, and nothing changed, where they are in none that is new."""
         sample = [item.payload for item in items[:_SAMPLE] if item.payload.strip()]
         if not sample or len(self._envelopes) >= _KINDS:
             return False
-        start = not self._framer.framed
         if start and not _GATE.match(sample[0]) and any(map(is_record, sample[:_START])):
             return False  # bare: spare the time that the envelopes' patterns take to compile
         make = _strong(sample, start) or (self._weak(items, sample) if start else None)
@@ -145,14 +144,14 @@ class Wrapping:
 
 
 def _strong(sample: list[bytes], start: bool) -> Make | None:
+    """The envelope of the first line: one line proves it at the start of a stream, three of eight later on. At the
+    start also one of later lines, where none is around the first."""
     makes: list[Make] = [JsonLines, PrettyJson, *STRONG]
-    for make in makes:
-        envelope = make()
-        lines = sample if start else sample[:8]
-        first = envelope.sniff(lines[:1]) > 0
-        if (first and start) or (envelope.sniff(lines) >= _RUN and (first or start)):
+    hits = [(make, envelope.sniff(sample[:1]), envelope) for make in makes for envelope in (make(),)]
+    for make, first, envelope in hits:
+        if first and (start or envelope.sniff(sample[:8]) >= _RUN):
             return make
-    return None
+    return next((make for make, _, envelope in hits if start and envelope.sniff(sample) >= _RUN), None)
 
 
 def _proven(envelope: Envelope, sample: list[bytes]) -> bool:

@@ -103,6 +103,7 @@ def _gemm_asks(
     method: str,
 ) -> list[Ask]:
     traits = dict(promise.traits) if promise is not None else {}
+    traits |= {"lora": flags.get("enable_lora") == "True", "ep": flags.get("enable_expert_parallel") == "True"}
     if unquantized or (promise is None and method):
         order = Order(path, "", method or "none", online, None, None, flags, traits)
         return [Ask(path, "", order, requested=online)]

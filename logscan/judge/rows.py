@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from logscan import labels
 from logscan.judge import compare
-from logscan.judge.derive import default_numeric, derive, ran_with
+from logscan.judge.derive import default_numeric, derive, outcomes_with
 from logscan.judge.evidence import Seen, cite
 from logscan.judge.knowledge import Knowledge
 from logscan.judge.order import Ask
@@ -20,6 +20,7 @@ from logscan.model import (
     VERDICTS_WORST_FIRST,
     Boot,
     Evidence,
+    Fact,
     Kernel,
     Machine,
     NumericPath,
@@ -67,9 +68,9 @@ def gemm_row(ask: Ask, seen: Seen, bench: Bench) -> Row:
     outcomes = derive(ask.order, bench.machine, bench.releases, bench.tables) if ask.order.method else ()
     readings = [_measure(ask, o, default) for o in outcomes]
     expected = readings
-    if bench.boot is not None:
-        readings = _still_possible(readings, seen, bench)
     named = _named(ask, seen, bench, default)
+    if bench.boot is not None:
+        readings = _still_possible(readings, named, seen, bench)
     evidence = tuple(cite(f) for f in seen.lines) + tuple(cite(f, "contradicts", why) for f, why in seen.doubted)
     base = Row(
         ask.path,
@@ -116,28 +117,49 @@ def _measure(ask: Ask, outcome: Outcome, default: NumericPath | None) -> Reading
 
 
 def _named(ask: Ask, seen: Seen, bench: Bench, default: NumericPath | None) -> list[tuple[Reading, str]]:
-    """Readings of the kernels that trusted lines name, each with the kernel's name."""
-    out: list[tuple[Reading, str]] = []
+    """Readings of the kernels that trusted lines name, each with the kernel's name as the log spells it."""
+    out: dict[str, Reading] = {}
     for fact in seen.selected or seen.shared:
-        name = fact.fields.get("kernel") or fact.fields.get("backend") or fact.value
-        ran = ran_with(name, ask.order, bench.machine, bench.releases, bench.tables)
-        if ran is not None and name not in {n for _, n in out}:
-            outcome = Outcome(ask.path, name, ran[0], ran[1])
-            out.append((_measure(ask, outcome, default), name))
+        name = spelled(fact)
+        outcomes = (
+            outcomes_with(name, ask.order, bench.machine, bench.releases, bench.tables) if name not in out else ()
+        )
+        if outcomes:
+            out[name] = _joint([_measure(ask, o, default) for o in outcomes])
     numeric = ask.order.numeric
     if not out and seen.weight_only and numeric is not None and not seen.doubted:
         outcome = Outcome(ask.path, None, NumericPath(numeric.weights, None, "none"), "weight-only")
-        out.append((_measure(ask, outcome, default), ""))
-    return out
+        out[""] = _measure(ask, outcome, default)
+    return [(reading, name) for name, reading in out.items()]
 
 
-def _still_possible(readings: Sequence[Reading], seen: Seen, bench: Bench) -> list[Reading]:
+def spelled(fact: Fact) -> str:
+    """The kernel or backend that a selection line names, as it spells it."""
+    return fact.fields.get("kernel") or fact.fields.get("backend") or fact.value
+
+
+def _joint(readings: Sequence[Reading]) -> Reading:
+    """One reading of a kernel that may have run in several ways: what they agree on, unproven where they do not."""
+    first = readings[0]
+    if len(readings) == 1:
+        return first
+    verdict: Verdict = first.verdict if len({r.verdict for r in readings}) == 1 else "unproven"
+    kinds = tuple(dict.fromkeys(kind for r in readings for kind in r.kinds))
+    weights = first.numeric.weights if first.numeric is not None else None
+    same = len({r.numeric for r in readings}) == 1
+    numeric = first.numeric if same or weights is None else NumericPath(weights, None, "unspecified")
+    return first._replace(verdict=verdict, kinds=kinds, numeric=numeric)
+
+
+def _still_possible(
+    readings: Sequence[Reading], named: Sequence[tuple[Reading, str]], seen: Seen, bench: Bench
+) -> list[Reading]:
     """The readings that the boot's lines, and the lines it does not have, leave open."""
     left = list(readings)
     if bench.ready:
         left = [r for r in left if r.outcome.refusal is None or r.outcome.crashes] or left
-    names = {f.fields.get("kernel") or f.fields.get("backend") or f.value for f in seen.selected}
-    left = [r for r in left if r.outcome.kernel in names] or left if names else left
+    names = {r.outcome.kernel for r, _ in named}
+    left = [r for r in left if r.outcome.kernel in names] or left if names - {None} else left
     said = {f.pattern for f in seen.lines}
     announced = {f.pattern for f in seen.weight_only}
     if announced:
@@ -225,7 +247,7 @@ def _from_lines(
         return replace(row, kinds=(), reasons=_splitting(readings, bench) or _why_open(bench), caveats=row.caveats)
     if worst.outcome.crashes or worst.verdict == "not-served":
         return replace(row, verdict="unproven", reasons=("line-untrusted",), extent=None, visibility=None)
-    crashing = [r for r in readings if r.outcome.crashes and r.outcome.kernel in {n for _, n in named}]
+    crashing = [r for r in readings if r.outcome.crashes and r.outcome.kernel in {n.outcome.kernel for n, _ in named}]
     if crashing and bench.boot is not None:
         refusal = crashing[0].outcome.refusal
         row = replace(row, kinds=(), extent=None, visibility=None)
@@ -249,7 +271,8 @@ def _from_derivation(base: Row, ask: Ask, seen: Seen, bench: Bench, readings: Se
         row = replace(
             base, refusal=first.outcome.refusal, kernels=kernels, caveats=caveats, because=first.outcome.because
         )
-        if bench.boot is not None:
+        failed = bench.boot is not None and bench.boot.status == "failed" and not first.outcome.crashes
+        if bench.boot is not None and not failed:
             return replace(row, reasons=("line-untrusted",) if bench.ready else _not_ready(bench))
         layer = first.outcome.layer
         return replace(row, verdict="not-served", authority="derived", visibility="warned", layer=layer)
@@ -380,7 +403,8 @@ def _with_disagreement(
 ) -> Row:
     """Mark a row whose trusted line no derived outcome explains: the table or the deployment is not what we think."""
     names = [n for _, n in named if n]
-    if not outcomes or not names or any(r.outcome.kernel in names for r in expected):
+    kernels = {r.outcome.kernel for r, n in named if n}
+    if not outcomes or not names or any(r.outcome.kernel in kernels for r in expected):
         return row
     derived = ", ".join(dict.fromkeys(r.outcome.kernel or r.outcome.refusal or "?" for r in expected))
     return replace(row, disagreement=f"the log names {', '.join(names)}; {derived} was expected")

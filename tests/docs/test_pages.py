@@ -135,6 +135,33 @@ def test_metrics_of_the_alerts_exist() -> None:
         assert set(re.findall(r"\blogscan_\w+", text)) <= set(_HELP)
 
 
+def test_the_walk_has_the_six_tasks() -> None:
+    """`.ci/walk` types them; here only that it finds them."""
+    readme = (ROOT / "README.md").read_text()
+    walk = readme.split("<!-- walk: begin -->")[1].split("<!-- walk: end -->")[0]
+    assert re.findall(r"^# (\d)\. ", walk, re.M) == list("123456")
+    ((_, script),) = FENCE.findall(walk)
+    done = subprocess.run(["bash", "-n"], input=script, text=True, capture_output=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    for words in commands(script):
+        check(words)
+
+
+def test_the_readme_s_policy_is_read(tmp_path: Path) -> None:
+    from logscan.policy import config
+
+    ((_, text),) = [block for block in blocks("toml", [ROOT / "README.md"]) if "[[waiver]]" in block[1]]
+    (tmp_path / "logscan.toml").write_text(text)
+    policy = config.read(tmp_path / "logscan.toml")
+    assert (len(policy.requirements), len(policy.waivers), policy.threshold("LS602")) == (2, 1, "never")
+
+
+def test_links_of_the_readme_lead_somewhere() -> None:
+    for name in ("README.md", "CONTRIBUTING.md"):
+        links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", (ROOT / name).read_text())
+        assert [link for link in links if not (ROOT / link).exists()] == []
+
+
 def test_policies_are_read(tmp_path: Path) -> None:
     from logscan.policy import config, waivers
 

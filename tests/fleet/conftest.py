@@ -35,6 +35,7 @@ class Fleet:
         self.inputs = root / "inputs.csv"
         self._render = render
 
+    cutlass = (CUTLASS,)
     marlin = (MARLIN,)
     flashinfer = (FLASHINFER,)
 
