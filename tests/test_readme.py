@@ -44,8 +44,10 @@ def test_commands_and_options_exist(line):
 
     words = shlex.split(line, comments=True)
     words = words[words.index("logscan") + 1 :]
-    group = typer.main.get_command(main.app)
-    command = group.get_command(None, words[0])
-    assert command is not None, words[0]
+    command = typer.main.get_command(main.app)
+    while hasattr(command, "get_command"):
+        name = words.pop(0)
+        command = command.get_command(None, name)
+        assert command is not None, name
     known = {name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)}
-    assert {word for word in words[1:] if word.startswith("-") and word != "-"} <= known
+    assert {word for word in words if word.startswith("-") and word != "-"} <= known
