@@ -12,11 +12,11 @@ from logscan.cli.root import app, execute
 @app.command(
     epilog="""\b
 Examples
-  logscan diff before-upgrade.log after-upgrade.log --ckpt config.json --gpu H100
-  logscan diff old.json new.json              (documents of triage --format json)
-  logscan diff boot.log boot.log --boot-old 1 --boot-new 2 --ckpt config.json
+  logscan diff before.log after.log --ckpt config.json --gpu H100
   logscan diff old.log new.log --gpu-old A100 --gpu-new H100 --format markdown
-  logscan diff audit-monday/ audit-tuesday/   (directories of logscan audit -o)
+  logscan diff boot.log boot.log --boot-old 1 --boot-new 2 --ckpt config.json
+  logscan diff served.json new.log --ckpt-new config.json --gpu-new H100
+  logscan diff audit-monday/ audit-tuesday/
 """
 )
 def diff(
@@ -51,7 +51,19 @@ def diff(
     verbose: options.Verbose = False,
     color: options.Color = "auto",
 ) -> None:
-    """Two boots, or two audits: what changed, with the lines of both; exit 1 if it got worse."""
+    """Two boots, or two audits: what changed, with the lines of both; exit 1 if it got worse.
+
+    OLD and NEW are boot logs, documents of `triage --format json`, or directories of `audit -o`. Compared are versions,
+    hardware, promises, requests, settings, kernels and backends, KV cache, features, verdicts and findings; not ports,
+    paths of caches, times. "(no line)" means that a side's log says nothing about it, not that it was off.
+
+    \b
+    Exit codes
+      0  the same, better, or changed in what decides no verdict
+      1  worse: the status, the verdict of a row, or a new finding at or above --fail-on
+      2  usage, unreadable input, bad checkpoint, bad pack
+      3  nothing recognised in one of the logs
+    """
     from logscan.cli.diff import Input
     from logscan.desk import Given
 
@@ -76,7 +88,7 @@ def diff(
 Examples
   logscan audit logs/ --ckpt-root /models -o audits --html report.html
   logscan audit 's3://logs/prod/*.log.gz' --inputs fleet.csv -o audits
-  kubectl get pods -o name | xargs -I{} echo logs/{}.log | logscan audit - --gpu H100
+  find logs -name '*.log' -mtime -1 | logscan audit - --gpu H100 -o audits
 """
 )
 def audit(

@@ -19,10 +19,10 @@ Examples
   logscan triage vllm.log --ckpt /models/llama-fp8 --gpu A100
   kubectl logs deploy/llm | logscan triage - --ckpt config.json --gpu H100
   logscan triage boot.log.gz --format json | jq .verdict
-  logscan triage vllm.log --ckpt config.json --fail-on medium --strict     (gate a rollout)
-  logscan triage vllm.log --ckpt config.json --require 'linear.kernel~=Cutlass|FlashInfer'
-  logscan triage vllm.log --ckpt config.json --baseline accepted.json --waivers waivers.toml
-  kubectl logs -f pod/llm-0 | logscan triage - --until ready --timeout 900   (wait for a boot)
+  logscan triage boot.log --ckpt config.json --fail-on medium --strict
+  logscan triage boot.log --ckpt llama-fp8/ --require linear.kernel~=Cutlass
+  logscan triage boot.log --ckpt config.json --baseline old.json
+  kubectl logs -f pod/llm-0 | logscan triage - --until ready --timeout 900
 """
 )
 def triage(
@@ -70,7 +70,21 @@ def triage(
     verbose: options.Verbose = False,
     color: options.Color = "auto",
 ) -> None:
-    """A verdict for each boot in LOG: what was promised, what ran, and the lines that show it."""
+    """A verdict for each boot in LOG: what was promised, what ran, and the lines that show it.
+
+    The promise comes from --ckpt, the machine from --gpu and --cuda. Each may be left out: what the log alone cannot
+    tell is `unproven`, with a reason that says what to give.
+
+    A team's policy (required and forbidden facts, thresholds by rule, waivers, a baseline) is read from the
+    logscan.toml in this directory or above it; the options below add to it or win over it.
+
+    \b
+    Exit codes
+      0  no finding at or above --fail-on
+      1  findings at or above it, or a requirement that does not hold
+      2  usage, unreadable input, bad checkpoint, pack or policy
+      3  nothing recognised in LOG; with --strict also any `unproven`
+    """
     execute(
         "logscan.cli.triage:run",
         logs=logs,
@@ -105,7 +119,8 @@ def triage(
     epilog="""\b
 Examples
   logscan expect --ckpt config.json --gpu A100 --engine vllm==0.31.0
-  logscan expect --ckpt config.json --gpu sm_90 --engine 'vllm>=0.28,<0.32' --have none
+  logscan expect --ckpt config.json --gpu sm_90 --engine 'vllm>=0.28,<0.32'
+  logscan expect --ckpt config.json --gpu L40S --engine vllm==0.31.0 --strict
 """
 )
 def expect(

@@ -84,14 +84,14 @@ def _headline(doc: Json) -> Iterator[Line]:
 
 def _step(was: object, now: object) -> list[Span]:
     one, other = clean(was, 60), clean(now, 60)
-    return [Span(one, _LOOKS.get(one, "")), Span(" → ", "dim"), Span(other, _LOOKS.get(other, ""))]
+    return [Span(one, _LOOKS.get(one.lower(), "")), Span(" → ", "dim"), Span(other, _LOOKS.get(other.lower(), ""))]
 
 
 def _row(row: Json, doc: Json, width: int) -> Iterator[Line]:
     was, now = row["before"], row["after"]
     mark, style = _MARKS.get(row["change"], ("~", "warn"))
     verdicts = [r["verdict"].upper() if r else "no such row" for r in (was, now)]
-    step = _step(*verdicts) if verdicts[0] != verdicts[1] else [Span(verdicts[1])]
+    step = _step(*verdicts) if verdicts[0] != verdicts[1] else [Span(verdicts[1], _LOOKS.get(verdicts[1].lower(), ""))]
     yield line(Span(f"{mark} ", style), Span(view.title(row), "bold"), " ", *step, first="  ", rest="      ")
     for name, label in (("requested", "asked for"), ("promised", "promised")):
         sides = [r[name] if r else None for r in (was, now)]
@@ -144,8 +144,8 @@ def _evidence(row: Json) -> list[Json]:
 
 
 def _place(log: str, number: int | None) -> str:
-    name = clean(log, 200)
-    name = name if len(name) <= 30 else name.rsplit("/", 1)[-1]
+    """`file:line`, without the folder: the heading has all of the path."""
+    name = clean(log, 200).rsplit("/", 1)[-1]
     return f"{name}:{number}" if number else name
 
 
