@@ -9,7 +9,7 @@ from typing import Any
 from logscan.fleet.columns import Row
 from logscan.fleet.store import Store
 from logscan.fleet.summary import boots_of
-from logscan.model import InputError
+from logscan.model import SEVERITIES, VERDICTS_WORST_FIRST, InputError
 
 SCHEMA = "logscan.diff/1"
 _CELLS = ("status", "verdict", "worst", "engine", "version", "model", "gpu", "sm", "cuda", "promise")
@@ -36,8 +36,34 @@ def compare(old_dir: str | Path, new_dir: str | Path) -> dict[str, Any]:
         "after": {"audit": new[0], **_totals(after)},
         "boots": boots,
         "findings": _findings(before, after),
-        "changed": bool(boots),
+        "result": _result(boots),
     }
+
+
+def _result(boots: list[dict[str, Any]]) -> str:
+    """`worse` where any boot is, `better` where one is and none is worse, `changed`, or `same`."""
+    if not boots:
+        return "same"
+    moves = {_move(change) for change in boots}
+    return next((move for move in ("worse", "better") if move in moves), "changed")
+
+
+def _move(change: Mapping[str, Any]) -> str:
+    """Which way one boot went: its verdict, else the worst severity of what it gained and lost."""
+    before, after = change["before"], change["after"]
+    if before is None or after is None:
+        return "changed"
+    ranks = [_rank(side.get("verdict") or "kept") for side in (before, after)]
+    if ranks[0] != ranks[1]:
+        return "worse" if ranks[1] < ranks[0] else "better"
+    gained, lost = ([f["severity"] for f in change["findings"][side]] for side in ("added", "removed"))
+    a, b = (max(map(SEVERITIES.index, found), default=-1) for found in (lost, gained))
+    return "changed" if a == b else "worse" if b > a else "better"
+
+
+def _rank(verdict: str) -> int:
+    """A path that is promised nothing is no worse than one whose promise is kept."""
+    return VERDICTS_WORST_FIRST.index("kept" if verdict == "no-promise" else verdict)
 
 
 def _last(directory: Path, back: int) -> tuple[dict[str, Any], dict[_Place, Row]]:

@@ -56,6 +56,10 @@ def summary(store: Store, audit: Audit, tables: Tables, tool: Mapping[str, Any])
 def verdicts(tables: Tables) -> dict[str, int]:
     """How many of the boots that count have each verdict, the worst first."""
     counts = _counts(_counted(tables.boots), "verdict")
+    return _worst_first(counts)
+
+
+def _worst_first(counts: Mapping[str, int]) -> dict[str, int]:
     return {verdict: counts[verdict] for verdict in VERDICTS_WORST_FIRST if verdict in counts}
 
 
@@ -89,7 +93,7 @@ def matrix(counted: pl.DataFrame) -> list[dict[str, Any]]:
     for *key, verdict, count in counted.group_by([*keys, "verdict"]).len().sort([*keys, "verdict"]).iter_rows():
         cells.setdefault(tuple(key), {})[verdict] = count
     rows = [
-        {"model": m, "gpu": g, "engine": e, "version": v, "boots": sum(found.values()), "verdicts": found}
+        {"model": m, "gpu": g, "engine": e, "version": v, "boots": sum(found.values()), "verdicts": _worst_first(found)}
         for (m, g, e, v), found in cells.items()
     ]
     return sorted(rows, key=lambda row: (min(map(VERDICTS_WORST_FIRST.index, row["verdicts"])), -row["boots"]))
