@@ -8,12 +8,14 @@ CLIP = 1 << 17  # bytes kept of either end of a line
 
 
 class Span(NamedTuple):
-    """Complete lines: `data[start:stop]` ends in LF; `position` is the offset of `stop` in the text."""
+    """Complete lines: `data[start:stop]` ends in LF; `position` is the offset of `stop` in the text. Where the last
+    line of the text has no LF (`ended` is false), the span has one all the same."""
 
     data: bytes
     start: int
     stop: int
     position: int
+    ended: bool = True
 
 
 class Splitter:
@@ -21,6 +23,7 @@ class Splitter:
     its head names the speaker, its tail is what a progress bar showed last."""
 
     def __init__(self) -> None:
+        self.ended = True
         self.clipped = 0  # lines that were clipped
         self._fed = 0  # bytes
         self._parts: list[bytes] = []
@@ -75,9 +78,10 @@ class Splitter:
         return [*spans, Span(block, start, cut, offset + cut)] if cut > start else spans
 
     def end(self) -> list[bytes]:
-        """The last lines, where no LF ends them."""
+        """The last lines; `ended` tells whether an LF ends the last of them."""
         lines = self.feed(b"") if self._message else []
-        return lines + ([self._finish(b"")] if self._parts else [])
+        self.ended = not self._parts
+        return lines if self.ended else [*lines, self._finish(b"")]
 
     def _with_message(self, block: bytes) -> bytes:
         if self._message:
@@ -150,4 +154,6 @@ class LineCount:
         """A span was passed without a look at its lines."""
         if not self._text.rereadable:
             self._lines += span.data.count(b"\n", span.start, span.stop)
+        elif not span.ended:
+            self._lines += 1
         self._to = span.position

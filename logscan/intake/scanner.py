@@ -56,7 +56,9 @@ class HyperscanDetector:
         self._of = list(windows.values())
         ids = list(range(len(windows)))
         self._database: Any = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
-        self._database.compile(expressions=list(windows), ids=ids, elements=len(ids), literal=True)
+        # Escaped, not `literal=True`: that takes C strings, which end at a NUL.
+        expressions = [b"".join(b"\\x%02x" % byte for byte in window) for window in windows]
+        self._database.compile(expressions=expressions, ids=ids, elements=len(ids))
         self._found: list[tuple[int, int]] = []
         append = self._found.append
         self._hit = lambda which, _from, to, _flags, _context: append((to, which))
@@ -154,7 +156,7 @@ class Skimmer:
 
     def span(self, span: Span) -> Iterator[Record]:
         """The records of complete lines that hold a literal."""
-        data, begin, limit, position = span
+        data, begin, limit, position, _ = span
         if b"\x1b" in data:
             data = strip_escapes(data[begin:limit])
             begin, limit = 0, len(data)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from logscan.intake.framing import Framer
-from logscan.intake.lines import LineCount, Splitter
+from logscan.intake.lines import LineCount, Span, Splitter
 from logscan.intake.reader import Reader
 from logscan.intake.wrapping import Wrapping
 from logscan.model import Record
@@ -92,7 +92,11 @@ class Source:
                 elif lines := self._splitter.feed(block):
                     yield from self._records(lines)
             if lines := self._splitter.end():
-                yield from self._records(lines)
+                if self._skimmer is not None and self._skips:
+                    data, ended = b"\n".join([*lines, b""]), self._splitter.ended
+                    yield from self._skimmer.span(Span(data, 0, len(data), self._splitter.position, ended))
+                else:
+                    yield from self._records(lines)
             held = self._framer.records(self._wrapping.flush())
             yield from self._skimmer.all(held) if self._skimmer else held
             yield from self._skimmer.all(self._framer.flush()) if self._skimmer else self._framer.flush()
