@@ -68,7 +68,8 @@ def _step(was: object, now: object) -> list[Span]:
 
 def _word(value: object) -> str:
     if isinstance(value, list):
-        return ", ".join(clean(item, 120) for item in value) or "none"
+        # Kernels are objects with a name.
+        return ", ".join(clean(item["name"] if isinstance(item, dict) else item, 120) for item in value) or "none"
     return "none" if value is None else clean(value, 200)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from logscan.report import view
 from logscan.report.text import BLANK, Line, Span, cells, colored, line, plain, wrap
@@ -47,12 +46,12 @@ def _lines(doc: Json, verbose: bool, width: int) -> Iterator[Line]:
         yield from _row(row, doc, width)
     yield from _same_rows(doc)
     hidden = 0
+    loose = () if verbose else _loose_sections(doc)
     for section, title in _TITLES.items():
         changes = [c for c in doc["changes"] if c["section"] == section and (verbose or not _told(c, doc))]
-        if not verbose and section == "config":
-            # Another release names other settings; that is no change of what was set.
-            hidden = sum(not c["before"] or not c["after"] for c in changes) if _other_release(doc) else 0
-            changes = [c for c in changes if not hidden or (c["before"] and c["after"])]
+        if section in loose:
+            kept = [c for c in changes if c["before"] and c["after"]]
+            hidden, changes = hidden + len(changes) - len(kept), kept
         if changes:
             yield BLANK
             yield line(Span(title, "bold"), first="  ")
@@ -252,9 +251,15 @@ def _told(change: Json, doc: Json) -> bool:
     return True
 
 
-def _other_release(doc: Json) -> bool:
-    keys: Any = ("name", "version", "range")
-    return any(doc["before"]["engine"][key] != doc["after"]["engine"][key] for key in keys)
+def _loose_sections(doc: Json) -> tuple[str, ...]:
+    """Sections in which a name on one side only is no change: another release names other settings.
+
+    vLLM prints the arguments that were given, so there a missing one was not given; SGLang prints all that exist.
+    """
+    one, other = doc["before"]["engine"], doc["after"]["engine"]
+    if all(one[key] == other[key] for key in ("name", "version", "range")):
+        return ()
+    return ("config", "request") if one["name"] != other["name"] or one["name"] == "sglang" else ("config",)
 
 
 def markdown(doc: Json) -> str:
@@ -272,9 +277,9 @@ def markdown(doc: Json) -> str:
         if row["change"] != "same":
             sides = [_cell(row[side], doc[side]["log"]) for side in ("before", "after")]
             lines.append(f"| {cell(view.title(row))} **{row['change']}** | {' | '.join(sides)} |")
-    hidden = _other_release(doc)
+    loose = _loose_sections(doc)
     for change in doc["changes"]:
-        if hidden and change["section"] == "config" and not (change["before"] and change["after"]):
+        if change["section"] in loose and not (change["before"] and change["after"]):
             continue
         texts = [", ".join(f"{i['value']}" for i in change[side]) or _NOTHING for side in ("before", "after")]
         lines.append(f"| {cell(change['name'])} | {' | '.join(map(cell, texts))} |")

@@ -54,6 +54,7 @@ def test_worse(audits: Path, schema_of_diff: Any, monkeypatch: pytest.MonkeyPatc
     text = diff(str(audits / "old"), str(audits / "new")).stdout
     assert text.startswith("WORSE · 2 boots changed\n")
     assert "verdict   kept → downgraded" in text and "+ LS101" in text
+    assert "kernels FlashInferCutlassNvFp4LinearKernel → MarlinNvFp4LinearKernel" in " ".join(text.split())
     assert max(map(len, text.splitlines())) <= 80
     assert "| `boot-0.log` |" in diff(str(audits / "old"), str(audits / "new"), "-f", "markdown").stdout
 
