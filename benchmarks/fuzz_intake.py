@@ -29,8 +29,9 @@ from logscan.redact import printable, redact
 
 _SLOW = 0.5  # seconds of CPU that a case of a few KiB may take
 _TOKENS = [
-    b"\n", b"\r\n", b"\r", b"\0", b"\x1b[31m", b"\x1b]8;;", b"\x9b", b"\xff\xfe", b"\xe2\x80\xae", b"{", b"}", b"[", b"]",
-    b"\\u0000", b"\\ud800", b"INFO 07-14 10:00:00 [core.py:9] ", b"(EngineCore pid=1) ", b"INFO:     ", b"[rank0]: ",
+    b"\n", b"\r\n", b"\r", b"\0", b"\x1b[31m", b"\x1b]8;;", b"\x9b", b"\xff\xfe", b"\xe2\x80\xae", b"{", b"}", b"[",
+    b"]", b"\\u0000", b"\\ud800", b"INFO 07-14 10:00:00 [core.py:9] ", b"(EngineCore pid=1) ", b"INFO:     ",
+    b"[rank0]: ",
     b"Traceback (most recent call last):", b" [repeated 99999999999x across cluster]", b"[pod/a/b] ", b"==> x <==",
     b"2026-06-26T02:33:04Z ", b"stdout P ", b"stdout F ", b"vllm-1  | ", b"Dec 07 18:59:10 h i[1]: ", b"<30>1 ",
     b'"', b" 5: ",

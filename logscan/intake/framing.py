@@ -18,7 +18,7 @@ from typing import NamedTuple
 from logscan.intake.tracebacks import Tracebacks
 from logscan.model import Origin, Record
 
-_PROCESSES = rb"((?:\((?:[^()\s]+ ){0,2}pid=\d+(?:, ip=[^()\s]+)?\) ?)*)"
+_PROCESSES = rb"((?:\((?:[^()\s]{1,99} ){0,2}pid=\d{1,20}(?:, ip=[^()\s]{1,99})?\) ?){0,6})"
 _STAMP = rb"(?:\d{4}-)?\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d+)?"
 _VLLM = rb"(DEBUG|INFO|WARNING|ERROR|CRITICAL) (" + _STAMP + rb") \[?([^\s\[\]:]+):\d+\](?: |(?=\r?$))"
 _UVICORN = rb"(DEBUG:    |INFO:     |WARNING:  |ERROR:    |CRITICAL: )"

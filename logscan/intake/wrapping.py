@@ -11,6 +11,7 @@ from logscan.intake.framing import Framer, Item, is_record, strip_escapes
 from logscan.intake.json_envelopes import JsonLines, PrettyJson
 
 _SAMPLE = 32  # lines that are looked at
+_PREFIX = 800  # bytes of a line in which it is sought
 _LONG = 512  # lines in which a constant prefix is sought
 _RUN = 3  # lines of a kind that make an envelope in mid-stream
 _START = 8  # lines of a bare log among which a record is expected
@@ -23,7 +24,7 @@ _GATE = re.compile(
     rb"[A-Z][a-z]{2} \d{4}-\d\d-|\[(?:[\w.-]+@)?\d+,\d+\]<std|==> .{1,200} <==\r?$)"
 )
 _HEAD = (
-    rb"(?:\([^()]{0,80}pid=\d+[^()]{0,80}\) )*(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d "
+    rb"(?:\([^()]{0,80}pid=\d+[^()]{0,80}\) ){0,6}(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d "
     rb"\[?[^\s\[\]:]{1,200}:\d+\]|\[TensorRT-LLM\]\[[A-Z]+\]|\[\d\d/\d\d/\d{4}-\d\d:\d\d:\d\d\] \[TRT|"
     rb"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[\d.]{0,8}(?: [A-Z_]+\d+)*\] |"
     rb"[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ [^\s\]:]{1,200}:\d+\]"
@@ -166,7 +167,7 @@ def _proven(envelope: Envelope, sample: list[bytes]) -> bool:
 def _constant(sample: list[bytes]) -> bytes:
     """The text that stands before the engine's records in the sample, where it is nearly always the same."""
     head = re.compile(_HEAD)
-    lines = (strip_escapes(line) for line in sample)
+    lines = (strip_escapes(line[:_PREFIX]) for line in sample)
     before = [line[: m.start()] for line in lines if (m := head.search(line)) and m.start() < 80]
     (prefix, times), *_ = Counter(before).most_common(1) or [(b"", 0)]
     return prefix if times >= _RUN and times >= 0.8 * len(before) else b""

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import tempfile
+import time
+from contextlib import suppress
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -66,3 +69,28 @@ def test_messages_of_many_lines_keep_the_count(sizes: list[int]) -> None:
     for line, text in records:
         for row, part in enumerate(text.split(b"\n")):
             assert part == f"line {line + row}".encode()
+
+
+@pytest.mark.parametrize(
+    "token",
+    [
+        *TOKENS,
+        b"(a pid=1) ",
+        b"1%<",
+        b"1%[1<",
+        b"1% [0:0<",
+        b"a.A",
+        b"\x1b",
+        b"\x1b[",
+        b"(a ",
+        b'"a": ',
+        b"A1 ",
+        b'\\"',
+    ],
+)
+def test_long_lines_take_linear_time(token: bytes) -> None:
+    """128 KiB of any token: what is quadratic takes minutes."""
+    start = time.process_time()
+    with suppress(InputError):  # some make no log
+        source((token * (1 << 17))[: 1 << 17])
+    assert time.process_time() - start < 5
