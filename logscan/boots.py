@@ -92,7 +92,7 @@ class Boots:
         boot.records += record.repeats
         if record.level:
             boot.levels[record.level] += record.repeats
-        if pids or (events and not boot.over):
+        if pids or (events and (not boot.over or any(self._is_failure(e) for e in events))):
             boot.own_last = boot.last
         before = boot.status
         started = boot.status != "incomplete"
@@ -105,6 +105,11 @@ class Boots:
             boot.unrecognised.append((record.line, record.text.decode("utf-8", "replace")[:500]))
             del boot.unrecognised[UNRECOGNISED:]
         return boot.status != before
+
+    def _is_failure(self, event: Event) -> bool:
+        """Whether a line tells how a boot ended: a refusal may come after the record that says it is over."""
+        emits = self._emits(event)
+        return emits in ("boot.failed", "boot.died", "boot.exception") or emits.endswith(".refused")
 
     @staticmethod
     def _too_late(boot: _Open, record: Record, pattern: Pattern) -> bool:
@@ -213,7 +218,7 @@ class Boots:
         return kind == "boot.start" or other or "boot.engine" in boot.marks
 
     def _follow(self, over: _Open, record: Record) -> _Open:
-        """A new boot after one that is over. What no process of that one said before the marker is the new one's head."""
+        """A new boot after one that is over. What none of that one's processes said before the marker is its head."""
         boot = self._new(record, record.line if over.foreign else min(over.own_last + 1, record.line))
         boot.events = [e for e in over.events if e[0].line >= boot.first]
         over.events = [e for e in over.events if e[0].line < boot.first]
@@ -327,7 +332,8 @@ class Boots:
         for event, _ in boot.events:
             engine = self._recogniser.engines[event.pattern]
             emits = self._emits(event)
-            counts[engine] += 100 if emits in ("boot.engine", "engine.version") else 10 if event.record.engine else 1
+            identity = emits in ("boot.engine", "engine.version") and event.record.origin == "engine"
+            counts[engine] += 100 if identity else 10 if event.record.engine else 1
         return counts.most_common(1)[0][0] if counts else None
 
     def _version(self, events: Iterable[tuple[Event, Component]]) -> tuple[str, int] | None:

@@ -86,7 +86,7 @@ def facts_of(event: Event, pattern: Pattern, engine: Engine, component: Componen
         event.text,
         component,
         path,
-        event.record.level,
+        event.record.level or site.level,
         event.fields,
     )
     return [fact, *_identity(fact, pattern), *_exploded(fact, pattern, event.fields)]

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from logscan.judge.causes import explain
 from logscan.judge.evidence import Seen, gather
 from logscan.judge.findings import findings
+from logscan.judge.inputs import mismatch, unjudged
 from logscan.judge.knowledge import Knowledge
 from logscan.judge.order import Ask, asks, is_set
 from logscan.judge.requests import rows as request_rows
@@ -16,6 +17,9 @@ from logscan.judge.stores import attention_row, kv_row
 from logscan.model import VERDICTS_WORST_FIRST, Boot, Finding, Machine, Promise, Row, Verdict
 
 __all__ = ["Judgement", "judge", "predict", "worst_verdict"]
+
+
+GATED = ("vllm",)  # engines whose selection logic the tables hold; for the others only lines count
 
 
 class Judgement(NamedTuple):
@@ -40,13 +44,17 @@ def judge(
     flags = flags_of(boot)
     resolved = next((f.value for f in boot.facts if f.name == "config.quantization"), None)
     experts = any(f.name.startswith("moe.") and f.component == "target" for f in boot.facts)
-    bench = Bench(machine, tables, boot.engine.releases, boot, known)
+    covered = boot.engine.releases if boot.engine.name in GATED else ()
+    bench = Bench(machine, tables, covered, boot, known)
     layers = {f.fields["layer"] for f in boot.facts if f.name == "linear.kernel" and "layer" in f.fields}
     rows_asked = asks(
         promise, flags, boot.engine.releases, request_rows(), resolved=resolved, experts=experts, layers=layers
     )
     rows = tuple(_row(ask, rows_asked, bench, promise) for ask in rows_asked)
-    return Judgement(rows, findings(boot, rows, promise, given), worst_verdict(rows))
+    wrong = mismatch(boot, promise, flags)
+    if wrong is not None:
+        rows = unjudged(rows)
+    return Judgement(rows, findings(boot, rows, promise, given, wrong), worst_verdict(rows))
 
 
 def predict(

@@ -75,9 +75,10 @@ def _refused(ask: Ask, asks: Sequence[Ask], boot: Boot) -> tuple[Fact, ...]:
     if boot.status != "failed":
         return ()
     name = "kv" if ask.path == "kv_cache" else ask.path
-    found = [f for f in boot.facts if f.name in (f"{name}.refused", "quant.refused")]
-    if name not in ("linear", "moe"):
-        found = [f for f in found if f.name != "quant.refused"]
+    found = [f for f in boot.facts if f.name == f"{name}.refused"]
+    if name in ("linear", "moe"):  # what refuses a method refuses the linears and the experts
+        both = ("linear.refused", "quant.refused")
+        found += [f for f in boot.facts if f.name in both and f.path is None and f not in found]
     frames = [f for f in boot.facts if f.name.endswith(".crashed")]
     if frames and not found:
         frame = frames[-1]

@@ -7,20 +7,33 @@ from collections.abc import Iterable, Sequence
 
 from logscan import catalogue, observed
 from logscan.judge.evidence import cite
+from logscan.judge.inputs import Mismatch
 from logscan.model import SEVERITIES, Boot, Evidence, Fact, Finding, Machine, Promise, Row, replace
 
-_DIED_OR_FAILED = {"failed": "LS501", "died": "LS506"}
+# The first that fits says why a boot failed: (code, names of facts, a word of their text).
+_FAILURES = (
+    ("LS505", (".refused",), ""),
+    ("LS503", ("boot.error", "boot.exception"), "cache"),
+    ("LS502", ("boot.memory", "boot.error", "boot.exception"), "memory"),
+    ("LS504", ("boot.exception",), "ddress already in use"),
+)
 EVIDENCE = 5  # lines quoted in a finding
 
 
 def findings(
-    boot: Boot, rows: Sequence[Row], promise: Promise | None, given: Machine | None = None
+    boot: Boot,
+    rows: Sequence[Row],
+    promise: Promise | None,
+    given: Machine | None = None,
+    wrong: Mismatch | None = None,
 ) -> tuple[Finding, ...]:
     """Everything worth telling of a boot, worst first."""
     found = [f for row in rows for f in _of_row(row)]
     found += _of_boot(boot)
     found += _of_features(boot)
     found += _of_promise(promise)
+    if wrong is not None:
+        found.append(_plain("LS701", wrong.message, wrong.facts))
     conflict = observed.conflicts(given, boot) if given is not None else None
     if conflict is not None:
         found.append(_plain("LS704", conflict[0], conflict[1]))
@@ -51,7 +64,7 @@ def _of_row(row: Row) -> Iterable[Finding]:
 def _finding(rule: catalogue.Rule, row: Row, kind: str | None, message: str) -> Finding:
     severity = rule.severity
     if kind is not None:
-        severity = catalogue.kinds()[kind].severity_for(row.path, against=row.against, cause=row.cause)
+        severity = catalogue.kinds()[kind].severity_for(row.path, against=row.against, cause=row.cause, reuse=row.reuse)
     evidence = tuple(e for e in row.evidence if e.role != "context")[:EVIDENCE]
     fix = rule.fix_for(row.cause)
     return Finding(
@@ -109,12 +122,11 @@ def _plain(code: str, message: str, facts: Sequence[Fact], severity: str | None 
 
 
 def _of_boot(boot: Boot) -> Iterable[Finding]:
-    if boot.status in _DIED_OR_FAILED:
-        names = ("boot.failed", "boot.died", "boot.refused")
-        facts = [f for f in boot.facts if f.name in names or f.name.endswith(".refused")]
-        words = {"failed": "the engine did not get ready", "died": "the engine died after it had been ready"}
-        cause = next((f.text for f in facts if f.name == "boot.refused"), facts[0].text if facts else "")
-        yield _plain(_DIED_OR_FAILED[boot.status], f"{words[boot.status]}{': ' + cause if cause else ''}", facts)
+    if boot.status == "failed":
+        yield _failure(boot)
+    elif boot.status == "died":
+        facts = [f for f in boot.facts if f.name == "boot.died"]
+        yield _plain("LS506", f"the engine died after it had been ready{_because(facts)}", facts)
     if boot.engine.kind == "unknown" and boot.engine.name is not None:
         span = f", read as {boot.engine.range}" if boot.engine.range else ""
         yield _plain("LS901", f"the release of {boot.engine.name} is not known{span}", ())
@@ -123,6 +135,20 @@ def _of_boot(boot: Boot) -> Iterable[Finding]:
         evidence = (Evidence(line, "context", "available", "", text),)
         message = f"{len(boot.unrecognised)} lines look like a selection and no pattern owns them"
         yield replace(_plain("LS902", message, ()), evidence=evidence)
+
+
+def _failure(boot: Boot) -> Finding:
+    """Why a boot failed, as far as one of its lines says so."""
+    marks = [f for f in boot.facts if f.name in ("boot.failed", "boot.died", "boot.exception")]
+    for code, names, word in _FAILURES:
+        facts = [f for f in boot.facts if f.name.endswith(names) and word in f.text]
+        if facts:
+            return _plain(code, f"the engine did not get ready{_because(facts)}", [*facts, *marks])
+    return _plain("LS501", f"the engine did not get ready{_because(marks)}", marks)
+
+
+def _because(facts: Sequence[Fact]) -> str:
+    return f": {facts[0].text[:300]}" if facts else ""
 
 
 def _of_features(boot: Boot) -> Iterable[Finding]:

@@ -61,7 +61,7 @@ class Bench(NamedTuple):
 
 def gemm_row(ask: Ask, seen: Seen, bench: Bench) -> Row:
     """The row of a dense-linear or experts group."""
-    if ask.refusal is not None and bench.boot is None:
+    if ask.refusal is not None and (bench.boot is None or bench.boot.status == "failed") and not seen.refused:
         return Row(ask.path, ask.group, "not-served", refusal=ask.refusal, cause="version", visibility="warned",
                    authority="derived")  # fmt: skip
     default = default_numeric(ask.order, bench.machine, bench.releases, bench.tables) if ask.wanted else None

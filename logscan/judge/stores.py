@@ -13,6 +13,7 @@ from logscan import labels
 from logscan.judge import compare
 from logscan.judge.derive import derive
 from logscan.judge.evidence import Seen, cite
+from logscan.judge.fmha import unfused
 from logscan.judge.order import Ask, is_set, requested_path
 from logscan.judge.requests import rows
 from logscan.judge.rows import Bench, visible
@@ -35,6 +36,10 @@ def attention_row(ask: Ask, seen: Seen, bench: Bench) -> Row:
     )
     if seen.refused and not bench.ready:
         return _refused(row, seen)
+    if bench.boot is not None and bench.boot.engine.name == "trtllm":
+        row = unfused(row, bench.boot, bench.machine.sm)
+        if row.kinds or row.refusal:
+            return row
     outcomes = derive(ask.order, bench.machine, bench.releases, bench.tables) if not names else ()
     if outcomes:
         row = replace(row, kernels=_derived(outcomes), prints=outcomes[0].prints if len(outcomes) == 1 else ())

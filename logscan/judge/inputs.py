@@ -1,0 +1,56 @@
+"""What was given against what the log says: a wrong checkpoint gives wrong verdicts, so it is told first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from logscan.checkpoint.methods import FAMILIES, canonical
+from logscan.model import Boot, Fact, Promise, Row, replace
+
+# Methods that an engine gives another name than the checkpoint does (vllm/config/model.py, models/config.py).
+_SAME = (
+    frozenset({"fp8", "deepseek_v4_fp8"}),
+    frozenset({"mxfp8", "modelopt"}),
+    frozenset({"nvfp4", "modelopt"}),
+    frozenset({"compressed-tensors", "mxfp4"}),
+    frozenset({"fp8", "ptpc_fp8"}),
+)
+_ANY = frozenset({"humming", "moe_wna16", "online"})  # methods that take over another's checkpoint
+
+
+class Mismatch(NamedTuple):
+    """How the checkpoint that was given differs from the one in the log."""
+
+    message: str
+    facts: tuple[Fact, ...]
+
+
+def mismatch(boot: Boot, promise: Promise | None, flags: Mapping[str, str]) -> Mismatch | None:
+    """Whether the engine resolved another quantization method than the given checkpoint's; None where it fits."""
+    fact = next((f for f in boot.facts if f.name == "config.quantization"), None)
+    if promise is None or fact is None or fact.value in _ANY:
+        return None
+    resolved = "none" if fact.value == "None" else canonical(fact.value)
+    if resolved == promise.method or {resolved, promise.method} in _SAME:
+        return None
+    if promise.method == "none":
+        asked = flags.get("quantization")
+        if resolved not in FAMILIES or (asked is not None and canonical(asked) == resolved):
+            return None  # an online method
+    elif resolved != "none" and resolved not in FAMILIES:
+        return None
+    given = "an unquantized checkpoint" if promise.method == "none" else f"a {promise.method} checkpoint"
+    ran = "an unquantized model" if resolved == "none" else f"quantization={fact.value}"
+    return Mismatch(f"{given} was given ({promise.label}), the engine line shows {ran}", (fact,))
+
+
+def unjudged(rows: tuple[Row, ...]) -> tuple[Row, ...]:
+    """The rows of a boot whose checkpoint is not the one that was given: nothing can be held against it."""
+    return tuple(
+        row
+        if row.verdict == "not-served"
+        else replace(row, verdict="unproven", kinds=(), extent=None, cause=None, visibility=None, remedy=None,
+                     reasons=("checkpoint-mismatch",), disagreement=None)
+        for row in rows
+    )  # fmt: skip
