@@ -52,15 +52,13 @@ class Desk(NamedTuple):
     def of(cls, given: Given, packs: Sequence[str | Path] = ()) -> Desk:
         """Load packs and tables, read the checkpoint, resolve the hardware. Raises InputError for any of them."""
         loaded = load([Path(p) for p in packs])
-        promise = None
-        if given.ckpt is not None:
-            from logscan.checkpoint import read_promise
+        return cls(
+            loaded, tables([Path(p) for p in packs]), given, _promise(given), _machine(given), Recogniser(loaded)
+        )
 
-            promise = read_promise(given.ckpt)
-        machine = hardware.machine(given.gpu, given.cuda, given.env)
-        if given.engine is not None:
-            _engine_given(given.engine)
-        return cls(loaded, tables([Path(p) for p in packs]), given, promise, machine, Recogniser(loaded))
+    def for_another(self, given: Given) -> Desk:
+        """The same packs and tables, with another checkpoint or machine. Raises InputError as `of` does."""
+        return self._replace(given=given, promise=_promise(given), machine=_machine(given))
 
     def judged(self, boots: Iterable[Boot]) -> tuple[document.Judged, ...]:
         """The verdicts of boots. Pure: may be asked again when a boot has grown."""
@@ -72,6 +70,20 @@ class Desk(NamedTuple):
             judgement = judge(boot, self.promise, machine, self.knowledge, self.machine, known)
             out.append(document.Judged(boot, self.promise, machine, judgement))
         return tuple(out)
+
+
+def _promise(given: Given) -> Promise | None:
+    if given.ckpt is None:
+        return None
+    from logscan.checkpoint import read_promise
+
+    return read_promise(given.ckpt)
+
+
+def _machine(given: Given) -> Machine:
+    if given.engine is not None:
+        _engine_given(given.engine)
+    return hardware.machine(given.gpu, given.cuda, given.env)
 
 
 def triage(

@@ -40,10 +40,12 @@ def run(color: str) -> int:
 
 def _pages(color: bool) -> Iterator[str]:
     ckpt = _short(str(HOME / "config.json"))
+    desk = Desk.of(Given())
     sides: list[diff.Side] = []
     for scene in SCENES:
         log = _short(str(HOME / scene.log))
-        doc, texts = _triaged(log, Given(ckpt=ckpt, gpu=scene.gpu))
+        desk = desk.for_another(Given(ckpt=ckpt, gpu=scene.gpu))
+        doc, texts = _triaged(log, desk)
         yield _heading(scene.about, "triage", log, "--ckpt", ckpt, "--gpu", scene.gpu)
         yield report.render(doc, "table", color=color) + "\n"
         sides.append(diff.Side(log, doc["logs"][0]["boots"][0], doc["given"], texts))
@@ -53,11 +55,10 @@ def _pages(color: bool) -> Iterator[str]:
     yield difference.render(diff.compare(before, after), color=color)
 
 
-def _triaged(log: str, given: Given) -> tuple[dict[str, Any], dict[int, str]]:
-    desk = Desk.of(given)
+def _triaged(log: str, desk: Desk) -> tuple[dict[str, Any], dict[int, str]]:
     read = read_log(open_source(log), desk)
     clean = cleaner(redact=True)
-    doc = document.document([read], desk.packs, given.document(), clean=clean)
+    doc = document.document([read], desk.packs, desk.given.document(), clean=clean)
     return doc, {fact.line: clean(fact.text) for judged in read.boots for fact in judged.boot.facts}
 
 

@@ -53,7 +53,8 @@ def run(
     else:
         if old.path == new.path == "-":
             raise InputError("only one of OLD and NEW can be stdin; write the other to a file")
-        found = [_side(side, packs, redact) for side in (old, new)]
+        desks = _Desks(packs)
+        found = [_side(side, desks, redact) for side in (old, new)]
         before, after = found
         if before is None or after is None:
             names = " and ".join(side.path for side, boot in zip((old, new), found, strict=True) if boot is None)
@@ -73,12 +74,26 @@ def _audits(old: str, new: str, fail_on: str) -> dict[str, Any]:
     return {**doc, "result": audit_result(doc, fail_on)}
 
 
-def _side(side: Input, packs: Sequence[str], redact: bool) -> Side | None:
+class _Desks:
+    """A desk for each side: packs and tables are loaded once, and not at all for two documents."""
+
+    def __init__(self, packs: Sequence[str]) -> None:
+        self._packs = packs
+        self._first: Desk | None = None
+
+    def of(self, given: Given) -> Desk:
+        if self._first is None:
+            self._first = Desk.of(given, self._packs)
+            return self._first
+        return self._first if given == self._first.given else self._first.for_another(given)
+
+
+def _side(side: Input, desks: _Desks, redact: bool) -> Side | None:
     """The boot that is meant; None where nothing was recognised."""
     doc = _document(side.path)
     texts: Mapping[int, str] = {}
     if doc is None:
-        desk = Desk.of(side.given, packs)
+        desk = desks.of(side.given)
         from logscan.intake import open_source
 
         clean = cleaner(redact)
