@@ -171,7 +171,12 @@ def _report(
         width = min(max(shutil.get_terminal_size((100, 24)).columns, 60), 140)
         write(render(doc, width, wants_color(color), verbose))
     elif format == "json":
-        write(json.dumps({**doc, "boots": list(summary.boots_of(tables))}, indent=2) + "\n")
+        write(json.dumps({**doc, "boots": []}, indent=2).removesuffix("]\n}"))
+        comma = ""
+        for boot in summary.boots_of(tables):  # never all of them at once: there may be ten thousand
+            write(f"{comma}\n    {json.dumps(boot)}")
+            comma = ","
+        write("\n  ]\n}\n")
     elif format == "jsonl":
         for boot in summary.boots_of(tables):
             write(json.dumps(boot) + "\n")

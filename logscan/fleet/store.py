@@ -190,8 +190,9 @@ def frames(rows: Iterable[Row]) -> Tables:
     }
     made = []
     for table, columns in TABLES.items():
-        data = {name: [row[name] for row in flat[table]] for name in columns}
-        made.append(pl.DataFrame(data, schema=polars_schema(columns)))
+        schema = polars_schema(columns)
+        # By rows: by columns, polars makes a frame of its own for each list of structs.
+        made.append(pl.from_dicts(flat[table], schema=schema) if flat[table] else pl.DataFrame(schema=schema))
     return Tables(*made)
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from logscan.fleet.columns import order
 from logscan.fleet.store import Audit, Store, Tables
 from logscan.model import SEVERITIES, VERDICTS_WORST_FIRST
 
@@ -196,14 +198,23 @@ def unjoined(counted: pl.DataFrame) -> list[dict[str, Any]]:
 
 def boots_of(tables: Tables) -> Iterator[dict[str, Any]]:
     """Each row of `boots` with its `paths` and `findings`, in order."""
-    nested: dict[str, dict[tuple[str, int], list[dict[str, Any]]]] = {"paths": {}, "findings": {}}
-    for name, of_boot in nested.items():
-        for row in getattr(tables, name).iter_rows(named=True):
-            place = row.pop("key"), row.pop("boot")
-            of_boot.setdefault(place, []).append({k: v for k, v in row.items() if k not in ("log", "source")})
+    nested = {name: _groups(getattr(tables, name)) for name in ("paths", "findings")}
+    waiting = {name: next(groups, None) for name, groups in nested.items()}
     for boot in tables.boots.iter_rows(named=True):
-        place = boot["key"], boot["boot"]
-        yield boot | {name: of_boot.get(place, []) for name, of_boot in nested.items()}
+        for name, groups in nested.items():
+            # Both tables have the order of the boots: nothing but the rows at hand is ever held.
+            found = waiting[name]
+            if found is not None and found[0] == (boot["log"], boot["boot"]):
+                boot[name], waiting[name] = found[1], next(groups, None)
+            else:
+                boot[name] = []
+        yield boot
+
+
+def _groups(rows: pl.DataFrame) -> Iterator[tuple[tuple[str, int], list[dict[str, Any]]]]:
+    of_boot = ("key", "log", "boot", "source")
+    for place, group in groupby(rows.iter_rows(named=True), key=order):
+        yield place, [{name: value for name, value in row.items() if name not in of_boot} for row in group]
 
 
 def flat(frame: pl.DataFrame) -> pl.DataFrame:
