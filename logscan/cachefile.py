@@ -1,0 +1,53 @@
+"""Compiled things between runs: plain values in the user's cache directory, under a key of what they were made from.
+
+A damaged, foreign or unwritable file costs time, nothing else. `marshal` must never see damaged bytes, so a checksum
+stands before the payload.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import marshal
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+_FORMAT = b"logscan-cache-1\n"
+_CHECK = 16  # bytes of BLAKE2b
+
+
+def _check(data: bytes) -> bytes:
+    return hashlib.blake2b(data, digest_size=_CHECK).digest()
+
+
+def path_of(name: str) -> Path:
+    """The file of a name. The interpreter is part of it: `marshal` is not stable between versions."""
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return Path(base, "logscan", f"{name}.{sys.implementation.cache_tag}")
+
+
+def load(name: str, key: bytes) -> Any:
+    """The value stored under this name for this very key; None where there is none, or it is damaged."""
+    try:
+        data = path_of(name).read_bytes()
+    except OSError:
+        return None
+    head = _FORMAT + _check(key)
+    payload = data[len(head) + _CHECK :]
+    if not data.startswith(head) or _check(payload) != data[len(head) : len(head) + _CHECK]:
+        return None
+    return marshal.loads(payload)
+
+
+def store(name: str, key: bytes, value: Any) -> None:
+    """Store a value of plain types; a later `load` with the same key returns it. Never raises for a read-only home."""
+    payload = marshal.dumps(value)
+    path = path_of(name)
+    part = path.with_name(f"{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part.write_bytes(_FORMAT + _check(key) + _check(payload) + payload)
+        part.replace(path)
+    except OSError:
+        return
