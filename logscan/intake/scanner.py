@@ -51,7 +51,7 @@ class HyperscanDetector:
         import hyperscan
 
         wanted = sorted(set(literals))
-        key = b"\0".join([repr(hyperscan.info()).encode(), *wanted])
+        key = b"\0".join([str(getattr(hyperscan, "__version__", "")).encode(), *wanted])
         kept = cachefile.load("literals", key)
         try:
             self._of, dumped = kept
