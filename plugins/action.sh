@@ -7,6 +7,7 @@ logs=()
 while IFS= read -r line; do
   [ -n "$line" ] || continue
   # Unquoted on purpose: a line may be a glob. IFS is empty, so a space stays within its path.
+  # shellcheck disable=SC2206
   IFS='' matches=($line)
   logs+=("${matches[@]}")
 done <<< "${INPUT_LOG:-}"

@@ -64,12 +64,14 @@ def run(
     doc = document.document(reports, desk.packs, desk.given.document(), boots, cleaner(redact))
     _choose(doc, _codes(select), _codes(ignore))
     counted = _counting(doc, boots)
-    policy.apply(rules, (boot for log in doc["logs"] for boot in log["boots"]), counted)
+    remarks = policy.apply(rules, (boot for log in doc["logs"] for boot in log["boots"]), counted)
     found = [f for boot in counted for f in boot["findings"]]
     severities = {f["severity"] for f in found if f["waived"] is None}
     doc["worst"] = next((s for s in reversed(SEVERITIES) if s in severities), None)
     if not quiet:
         _notes(reports)
+        for remark in remarks:
+            _say(remark)
     write(_render(doc, format, boots, verbose, wants_color(color, output), rules), output)
     return _exit_code(doc, any(map(rules.fails, found)), strict, unreadable)
 

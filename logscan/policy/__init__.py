@@ -99,17 +99,19 @@ def apply(
     boots: Iterable[dict[str, Any]],
     counted: Sequence[Mapping[str, Any]],
     today: date | None = None,
-) -> None:
+) -> tuple[str, ...]:
     """Add the findings of the policy to the boots that count, and mark those of all `boots` that are waived.
 
     `boots` are the boot objects of a document, changed in place. Waivers end by `today`: UTC, unless given.
+    Returns remarks: expired waivers that waive nothing any more.
     """
     if not (policy.requirements or policy.waivers or policy.baseline):
-        return
+        return ()
     if today is None:
         from datetime import UTC, datetime
 
         today = datetime.now(UTC).date()
+    fitting: set[str] = set()
     for boot in boots:
         expired: dict[str, dict[str, Any]] = {}
         if policy.requirements and any(boot is other for other in counted):
@@ -119,6 +121,9 @@ def apply(
         for finding in boot["findings"]:
             _waive(policy, finding, boot, today, expired)
         boot["findings"] += list(expired.values())
+        fitting |= expired.keys()
+    idle = [w for w in policy.waivers if w.expires < today and w.where not in fitting]
+    return tuple(f"{w.where}: this waiver expired on {w.expires} and waives nothing here; remove it" for w in idle)
 
 
 def _waive(

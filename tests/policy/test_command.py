@@ -87,8 +87,10 @@ class TestWaivers:
 
     def test_an_expired_one_that_fits_nothing_is_none_of_this_boot(self, run: Run, here: Path, codes_of: Codes) -> None:
         (here / "w.toml").write_text(EXPIRED.replace("LS101", "LS201") + WAIVER)
-        code, doc, _ = run("--waivers", "w.toml")
+        code, doc, err = run("--waivers", "w.toml")
         assert (code, set(codes_of(doc))) == (0, {"LS101"})
+        assert err == "logscan: w.toml:1: this waiver expired on 2020-12-31 and waives nothing here; remove it\n"
+        assert run("--waivers", "w.toml", "--quiet")[2] == ""
 
     @pytest.mark.parametrize(
         ("line", "fits"),
