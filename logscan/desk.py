@@ -14,7 +14,7 @@ from logscan.boots import Boots
 from logscan.intake import open_source
 from logscan.intake.source import Source
 from logscan.judge import judge
-from logscan.judge.knowledge import Knowledge, tables
+from logscan.judge.knowledge import tables
 from logscan.model import Boot, InputError, Machine, Promise, Record, replace
 from logscan.packs.load import load
 from logscan.packs.schema import Pack
@@ -39,22 +39,29 @@ class Given(NamedTuple):
 
 
 class Desk(NamedTuple):
-    """Everything that one run needs and no log changes: packs, tables, the promise, the machine."""
+    """Everything that one run needs and no log changes: packs, the promise, the machine.
+
+    The tables of an engine are read when a boot of it is judged.
+    """
 
     packs: tuple[Pack, ...]
-    knowledge: Knowledge
     given: Given
     promise: Promise | None
     machine: Machine
     recogniser: Recogniser
+    dirs: tuple[Path, ...] = ()
 
     @classmethod
     def of(cls, given: Given, packs: Sequence[str | Path] = ()) -> Desk:
-        """Load packs and tables, read the checkpoint, resolve the hardware. Raises InputError for any of them."""
-        loaded = load([Path(p) for p in packs])
-        return cls(
-            loaded, tables([Path(p) for p in packs]), given, _promise(given), _machine(given), Recogniser(loaded)
-        )
+        """Load packs, read the checkpoint, resolve the hardware. Raises InputError for any of them.
+
+        Tables of the user's own are checked here, whichever engine the log turns out to be of.
+        """
+        dirs = tuple(Path(p) for p in packs)
+        loaded = load(dirs)
+        for engine in {p.engine for p in loaded} if dirs else ():
+            tables(dirs, engine)
+        return cls(loaded, given, _promise(given), _machine(given), Recogniser(loaded), dirs)
 
     def for_another(self, given: Given) -> Desk:
         """The same packs and tables, with another checkpoint or machine. Raises InputError as `of` does."""
@@ -67,7 +74,8 @@ class Desk(NamedTuple):
             boot = _engine_override(boot, self.given.engine, self.packs)
             machine = observed.observe(self.machine, boot)
             known = next((p.releases for p in self.packs if p.engine == boot.engine.name), ())
-            judgement = judge(boot, self.promise, machine, self.knowledge, self.machine, known)
+            knowledge = tables(self.dirs, boot.engine.name or "")
+            judgement = judge(boot, self.promise, machine, knowledge, self.machine, known)
             out.append(document.Judged(boot, self.promise, machine, judgement))
         return tuple(out)
 

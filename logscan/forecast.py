@@ -49,12 +49,12 @@ def expect(
     name, wanted, single = releases(engine, load([Path(p) for p in packs]))
     promise = read_promise(ckpt, engine=name)
     machine = hardware.machine(gpu, cuda, env, have)
-    knowledge = tables([Path(p) for p in packs])
+    knowledge = tables([Path(p) for p in packs], name)
     known = next(p.releases for p in load([Path(p) for p in packs]) if p.engine == name)
     given: dict[str, Any] = {"ckpt": ckpt, "gpu": gpu, "cuda": cuda, "engine": engine, "have": _have(have)}
     given |= {"flags": dict(flags or {}), "env": dict(env or {})}
     found = [
-        (text, predict(promise, flags or {}, machine, evaluated, knowledge, known))
+        (text, predict(promise, flags or {}, machine, evaluated, knowledge, known, name))
         for text, evaluated in wanted.items()
     ]
     if single:

@@ -39,7 +39,7 @@ def test_the_pattern_is_sound(pack):
 
 def test_the_kernel_row_has_the_keys_of_the_others():
     (row,) = tomllib.loads(block("[[kernel]]"))["kernel"]
-    others = tomllib.loads((ROOT / "patterns/knowledge/linear-kernels.toml").read_text())["kernel"]
+    others = tomllib.loads((ROOT / "patterns/knowledge/vllm/linear-kernels.toml").read_text())["kernel"]
     assert set(row) <= {key for other in others for key in other}
     assert row["input"] in {other["input"] for other in others}
     assert tables() is not None

@@ -61,7 +61,7 @@ def run(
         items = shard_of(listing(paths, scratch / "spool"), shard)
         about = {"paths": list(paths), "shard": shard, "runner": runner}
         store = _open(output if output is not None else scratch / "store")
-        done, audit = _scan(items, store, settings, about, runner, jobs, quiet)
+        done, audit = _scan(items, store, settings, about, runner, jobs, quiet, output is not None)
         tables = store.tables(done.keys.values())
         doc = _document(store, audit, about, done, tables, settings)
         if not quiet:
@@ -114,6 +114,7 @@ def _scan(
     runner: str,
     jobs: int | None,
     quiet: bool,
+    kept: bool,
 ) -> tuple[Done, str]:
     from logscan.fleet import local
     from logscan.fleet.store import new_id
@@ -127,9 +128,12 @@ def _scan(
             return cluster.run(items, store, audit, settings, progress), audit
         return local.run(items, store, audit, settings, jobs or os.cpu_count() or 1, progress), audit
     except KeyboardInterrupt:
-        kept = sum(1 for item in items if item.name in store.known())
         progress.end()
-        _say(f"interrupted; {kept:,} of {len(items):,} logs are in {store.root}; the same command goes on from there")
+        if not kept:
+            _say("interrupted; with -o DIR it could go on from where it was")
+            raise
+        done = sum(1 for item in items if item.name in store.known())
+        _say(f"interrupted; {done:,} of {len(items):,} logs are in {store.root}; the same command goes on from there")
         raise
     finally:
         progress.end()

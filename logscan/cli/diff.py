@@ -13,6 +13,7 @@ from logscan.cli.output import wants_color, write
 from logscan.desk import Desk, Given, cleaner, read_log
 from logscan.diff import Side, audit_result, compare
 from logscan.model import InputError
+from logscan.redact import printable
 
 WORSE, NOTHING = 1, 3
 _LARGEST_DOCUMENT = 256 << 20
@@ -44,24 +45,16 @@ def run(
     Raises InputError for what cannot be read, and for a file beside a directory.
     """
     audits = [Path(side.path).is_dir() for side in (old, new)]
-    if any(audits):
-        if not all(audits):
-            raise InputError(
-                "diff compares two logs, or two directories that `logscan audit -o` wrote; not one of each"
-            )
+    if any(audits) and not all(audits):
+        raise InputError("diff compares two logs, or two directories that `logscan audit -o` wrote; not one of each")
+    if all(audits):
         doc = _audits(old.path, new.path, fail_on)
     else:
-        if old.path == new.path == "-":
-            raise InputError("only one of OLD and NEW can be stdin; write the other to a file")
-        desks = _Desks(packs)
-        found = [_side(side, desks, redact) for side in (old, new)]
-        before, after = found
-        if before is None or after is None:
-            names = " and ".join(side.path for side, boot in zip((old, new), found, strict=True) if boot is None)
-            _say(f"{names}: no boot was recognised; give the boot log of vLLM, TensorRT-LLM or SGLang", False)
+        found = _sides(old, new, packs, redact)
+        if found is None:
             return NOTHING
-        doc = compare(before, after, fail_on)
-        _remarks(before, after, quiet=quiet)
+        doc = compare(*found, fail_on)
+        _remarks(*found, quiet=quiet)
     write(_render(doc, format, verbose, wants_color(color, output)), output)
     return WORSE if doc["result"] == "worse" and fail_on != "never" else 0
 
@@ -72,6 +65,19 @@ def _audits(old: str, new: str, fail_on: str) -> dict[str, Any]:
 
     doc = compare_audits(old, new)
     return {**doc, "result": audit_result(doc, fail_on)}
+
+
+def _sides(old: Input, new: Input, packs: Sequence[str], redact: bool) -> tuple[Side, Side] | None:
+    """Both boots; None, and a word on stderr, where one of the logs holds none."""
+    if old.path == new.path == "-":
+        raise InputError("only one of OLD and NEW can be stdin; write the other to a file")
+    desks = _Desks(packs)
+    before, after = (_side(side, desks, redact) for side in (old, new))
+    if before is None or after is None:
+        names = " and ".join(i.path for i, side in ((old, before), (new, after)) if side is None)
+        _say(f"{names}: no boot was recognised; give the boot log of vLLM, TensorRT-LLM or SGLang", False)
+        return None
+    return before, after
 
 
 class _Desks:
@@ -139,16 +145,35 @@ def _document(path: str) -> dict[str, Any] | None:
         raise InputError(f"{path}: a damaged triage document: {error}; write it again with --format json") from error
     if not _whole(doc):
         raise InputError(f"{path}: not a whole logscan.triage/1 document; write it again with `triage --format json`")
-    return dict(doc)
+    return dict(_printable(doc))
+
+
+def _printable(value: Any) -> Any:
+    """The document as it would have been written: text from elsewhere must not steer a terminal."""
+    if isinstance(value, dict):
+        return {key: _printable(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_printable(item) for item in value]
+    return printable(value) if isinstance(value, str) else value
 
 
 def _whole(doc: Any) -> bool:
-    needed = ("index", "source", "status", "verdict", "engine", "model", "hardware", "promise", "paths", "findings")
+    """Whether a document has every boot as the schema has it, so far as a difference reads it."""
     try:
         boots = [boot for log in doc["logs"] if isinstance(log["name"], str) for boot in log["boots"]]
-        return isinstance(doc["given"], dict) and all(key in boot for boot in boots for key in (*needed, "facts"))
-    except (TypeError, KeyError):
+        return isinstance(doc["given"], dict) and all(_whole_boot(boot) for boot in boots)
+    except (TypeError, KeyError, AttributeError, ValueError):
         return False
+
+
+def _whole_boot(boot: dict[str, Any]) -> bool:
+    """By comparing it with itself, and drawing that: whatever would fail later fails here."""
+    from logscan.report import difference
+
+    side = Side("", boot, {})
+    same = compare(side, side)
+    difference.render(same, verbose=True, width=80)
+    return isinstance(boot["index"], int) and same["result"] == "same"
 
 
 def _remarks(old: Side, new: Side, *, quiet: bool) -> None:

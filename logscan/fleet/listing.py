@@ -7,6 +7,7 @@ import os
 import sys
 import tarfile
 import zipfile
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -74,8 +75,6 @@ def shard(items: list[Item], which: str | None) -> list[Item]:
     left, _, right = which.partition("/")
     if not (left.isdecimal() and right.isdecimal() and 1 <= int(left) <= int(right) <= 100_000):
         raise InputError(f"--shard {which!r}: write i/n with 1 <= i <= n, such as 2/8")
-    import zlib
-
     i, n = int(left), int(right)
     return [item for item in items if zlib.crc32(item.name.encode("utf-8", "surrogateescape")) % n == i - 1]
 
@@ -143,7 +142,7 @@ def _archive(path: str, spool: Path) -> Iterator[Item]:
                     whole, whole, modified, f"{whole}: {size:,} bytes are more than is unpacked; unpack it yourself"
                 )
                 continue
-            target = spool / f"{len(os.listdir(spool)):07}"
+            target = spool / f"{zlib.crc32(os.fsencode(path)):08x}-{count:07}"
             with opened() as source, open(target, "wb") as file:
                 left -= _copy(source, file, whole)
             yield Item(whole, str(target), modified)

@@ -17,6 +17,7 @@ import os
 import shutil
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -102,8 +103,9 @@ class Store:
         for committed in sorted(self.root.glob(".committed/*")):
             self._into_place(committed)
         for staged in self.root.glob(".staging/*"):
-            if time.time() - staged.stat().st_mtime > _STALE:
-                shutil.rmtree(staged, ignore_errors=True)
+            with suppress(FileNotFoundError):  # committed by its writer at this moment
+                if time.time() - staged.stat().st_mtime > _STALE:
+                    shutil.rmtree(staged, ignore_errors=True)
 
     def record(self, audit: str, about: Mapping[str, Any], logs: Mapping[str, str]) -> Audit:
         """Write down which logs an audit was about."""

@@ -55,7 +55,7 @@ class HyperscanDetector:
         kept = cachefile.load("literals", key)
         try:
             self._of, dumped = kept
-            self._database: Any = hyperscan.loadb(bytearray(dumped), hyperscan.HS_MODE_BLOCK)
+            self._database: Any = hyperscan.loadb(dumped, hyperscan.HS_MODE_BLOCK)
             self._database.scratch = hyperscan.Scratch(self._database)
         except (TypeError, ValueError, hyperscan.HyperscanError):  # none, or another machine's
             self._of, self._database = _compiled(wanted)

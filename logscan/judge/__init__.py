@@ -19,9 +19,6 @@ from logscan.model import VERDICTS_WORST_FIRST, Boot, Finding, Machine, Promise,
 __all__ = ["Judgement", "judge", "predict", "worst_verdict"]
 
 
-GATED = ("vllm",)  # engines whose selection logic the tables hold; for the others only lines count
-
-
 class Judgement(NamedTuple):
     rows: tuple[Row, ...]
     findings: tuple[Finding, ...]
@@ -44,12 +41,10 @@ def judge(
     flags = flags_of(boot)
     resolved = next((f.value for f in boot.facts if f.name == "config.quantization"), None)
     experts = any(f.name.startswith("moe.") and f.component == "target" for f in boot.facts)
-    covered = boot.engine.releases if boot.engine.name in GATED else ()
-    bench = Bench(machine, tables, covered, boot, known)
+    requests = request_rows(boot.engine.name)
+    bench = Bench(machine, tables, boot.engine.releases, boot, known, requests)
     layers = {f.fields["layer"] for f in boot.facts if f.name == "linear.kernel" and "layer" in f.fields}
-    rows_asked = asks(
-        promise, flags, boot.engine.releases, request_rows(), resolved=resolved, experts=experts, layers=layers
-    )
+    rows_asked = asks(promise, flags, boot.engine.releases, requests, resolved=resolved, experts=experts, layers=layers)
     rows = tuple(_row(ask, rows_asked, bench, promise) for ask in rows_asked)
     wrong = mismatch(boot, promise, flags)
     if wrong is not None:
@@ -64,10 +59,11 @@ def predict(
     releases: tuple[str, ...],
     tables: Knowledge,
     known: tuple[str, ...] = (),
+    engine: str = "vllm",
 ) -> tuple[Row, ...]:
     """The rows that an order will get, before anything ran: every one of them derived."""
-    bench = Bench(machine, tables, releases, None, known)
-    rows_asked = asks(promise, flags, releases, request_rows())
+    bench = Bench(machine, tables, releases, None, known, request_rows(engine))
+    rows_asked = asks(promise, flags, releases, bench.requests)
     return tuple(_row(ask, rows_asked, bench, promise) for ask in rows_asked)
 
 

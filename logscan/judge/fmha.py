@@ -147,6 +147,6 @@ def _empty_list(boot: Boot) -> bool:
 
 @lru_cache(maxsize=8)
 def _rows(key: str) -> tuple[Mapping[str, Any], ...]:
-    """The rows of `patterns/knowledge/fmha.toml` that hold `key`, in order."""
-    table = tomlcache.read(patterns_dir() / "knowledge" / "fmha.toml")["fmha"]
+    """The rows of `patterns/knowledge/trtllm/fmha.toml` that hold `key`, in order."""
+    table = tomlcache.read(patterns_dir() / "knowledge" / "trtllm" / "fmha.toml")["fmha"]
     return tuple(row for row in table if key in row)

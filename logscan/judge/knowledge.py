@@ -1,5 +1,7 @@
-"""The tables of knowledge (`patterns/knowledge/*.toml`): loading, checking, and the view that one release gives of
-them.
+"""The tables of knowledge: loading, checking, and the view that one release gives of them.
+
+What holds for every engine (atoms, operands) lies in `patterns/knowledge/*.toml`, what one engine does in
+`patterns/knowledge/<engine>/*.toml`; only the tables of the engine at hand are read.
 
 Loading collects every mistake with file and line. What was compiled is plain data and is kept in the user's cache,
 keyed by a digest of the files, so that a later start neither parses TOML nor checks again.
@@ -41,6 +43,7 @@ _ELSEWHERE = (
     "caveat",
     "fmha",
 )  # tables of other rooms, kept in the same directory
+_PACK_ENGINE = re.compile(r'^engine\s*=\s*"(\w+)"', re.M)
 _HEADER = re.compile(r"^\[\[(\w+)\]\]", re.M)
 
 Row = Mapping[str, Any]
@@ -221,17 +224,22 @@ class Kernels(dict[str, Kernel]):
 # ---------------------------------------------------------------- loading
 
 
-def tables(dirs: Sequence[Path | str] = ()) -> Knowledge:
-    """The knowledge of the package and of `dirs` (directories with a `knowledge/` of their own, or TOML files in them).
+def tables(dirs: Sequence[Path | str] = (), engine: str = "vllm") -> Knowledge:
+    """What is known of one engine (`vllm`, `trtllm`, `sglang`; any other name: what holds for all), in the package and
+    in `dirs`.
 
-    Raises InputError with one line for each mistake, each with its file and line.
+    A directory of one's own keeps its rows in `knowledge/<engine>/`; those in `knowledge/` itself belong to the engine
+    that its `pack.toml` names, vLLM where there is none. Raises InputError with one line for each mistake, each with
+    its file and line.
     """
-    return _tables(tuple(str(d) for d in dirs))
+    return _tables(tuple(str(d) for d in dirs), engine)
 
 
 @lru_cache(maxsize=8)
-def _tables(dirs: tuple[str, ...]) -> Knowledge:
-    files = _files(patterns_dir() / "knowledge", *(Path(d) / "knowledge" for d in dirs))
+def _tables(dirs: tuple[str, ...], engine: str) -> Knowledge:
+    own = (Path(d) / "knowledge" for d in dirs if _engine_of(Path(d)) == engine)
+    shared = patterns_dir() / "knowledge"
+    files = _files(shared, shared / engine, *own, *(Path(d) / "knowledge" / engine for d in dirs))
     digest = _digest(files)
     cached = _cache_file(digest)
     raw = _read_cache(cached)
@@ -239,6 +247,15 @@ def _tables(dirs: tuple[str, ...]) -> Knowledge:
         raw = _compile(files)
         _write_cache(cached, raw)
     return Knowledge(raw, digest)
+
+
+def _engine_of(folder: Path) -> str:
+    """The engine that a directory's pack is about."""
+    try:
+        m = _PACK_ENGINE.search((folder / "pack.toml").read_text("utf-8"))
+    except (OSError, UnicodeDecodeError):
+        return "vllm"
+    return m[1] if m else "vllm"
 
 
 def _files(*dirs: Path) -> list[tuple[Path, bytes]]:

@@ -7,8 +7,8 @@ If all that remains agrees on the verdict, it is decided; if not, the unknowns t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from logscan import labels
 from logscan.judge import compare
@@ -53,6 +53,7 @@ class Bench(NamedTuple):
     releases: tuple[str, ...]
     boot: Boot | None = None
     known: tuple[str, ...] = ()  # all releases of the engine, ascending
+    requests: tuple[Mapping[str, Any], ...] = ()  # what its flags promise
 
     @property
     def ready(self) -> bool:

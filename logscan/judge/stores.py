@@ -15,7 +15,6 @@ from logscan.judge.derive import derive
 from logscan.judge.evidence import Seen, cite
 from logscan.judge.fmha import unfused
 from logscan.judge.order import Ask, is_set, requested_path
-from logscan.judge.requests import rows
 from logscan.judge.rows import Bench, visible
 from logscan.model import Fact, Kernel, NumericPath, Operand, Outcome, Row, replace
 
@@ -126,7 +125,7 @@ def _printed(value: str, bench: Bench) -> Operand | None:
     if not is_set(value) or value in _16BIT:
         dtype = next((f.value for f in bench.boot.facts if f.name == "config.dtype"), "") if bench.boot else ""
         return Operand(_16BIT.get(value) or _16BIT.get(dtype, "bf16"), 16)
-    asked = requested_path("kv_cache_dtype", value, "kv_cache", (), rows())
+    asked = requested_path("kv_cache_dtype", value, "kv_cache", (), bench.requests)
     return asked.weights if asked else None
 
 

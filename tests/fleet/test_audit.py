@@ -193,3 +193,14 @@ def test_stopped_in_the_middle_it_loses_nothing_and_repeats_nothing(fleet, tmp_p
             if line
         ]
         assert len(names) == len(set(names)) == 700
+
+
+def test_shards_write_into_one_directory_at_the_same_time(fleet, tmp_path):
+    for i in range(400):
+        (fleet.logs / f"pod-{i:03}.log").write_text(fleet.text(core_pid=i + 1))
+    store = tmp_path / "store"
+    command = [*COMMAND, str(fleet.logs), "--inputs", str(fleet.give()), "-j1", "-o", str(store), "--format", "json"]
+    running = [subprocess.Popen([*command, "--shard", f"{i}/2"], stdout=subprocess.DEVNULL) for i in (1, 2)]
+    assert [process.wait() for process in running] == [0, 0]
+    document = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+    assert (document["audit"]["scanned"], len(document["boots"])) == (0, 400)

@@ -18,8 +18,8 @@ from logscan.packs import patterns_dir
 def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], str]:
     """What is reported for a file beside the packaged atoms and gates."""
     home = tmp_path / "packaged" / "knowledge"
-    home.mkdir(parents=True)
-    for name in ("atoms.toml", "gates.toml"):
+    (home / "vllm").mkdir(parents=True)
+    for name in ("atoms.toml", "vllm/gates.toml"):
         (home / name).write_bytes((patterns_dir() / "knowledge" / name).read_bytes())
     monkeypatch.setattr(knowledge, "patterns_dir", lambda: home.parent)
 
@@ -34,9 +34,10 @@ def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], str
     return reported
 
 
-def test_the_packaged_tables_load_and_every_row_has_a_source() -> None:
-    raw = tables().raw
-    assert {"gate", "kernel", "candidates", "rewrite", "distrust"} <= {t for t, rows in raw.items() if rows}
+@pytest.mark.parametrize("engine", ["vllm", "sglang", "trtllm"])
+def test_the_packaged_tables_load_and_every_row_has_a_source(engine: str) -> None:
+    raw = tables((), engine).raw
+    assert {"kernel", "rewrite"} <= {t for t, rows in raw.items() if rows}
     for table in ("gate", "kernel", "candidates", "rewrite", "distrust", "domain"):
         assert all(row["source"] for row in raw[table])
 
@@ -88,6 +89,19 @@ def test_own_rows_are_added_to_the_packaged_ones(tmp_path: Path) -> None:
     assert "cutlass_fp8" in tables([tmp_path]).view("0.30.0").gates
 
 
+def test_the_tables_of_one_engine_hold_no_row_of_another(tmp_path: Path) -> None:
+    (tmp_path / "knowledge" / "sglang").mkdir(parents=True)
+    own = '[[gate]]\nid = "{}"\nsource = "me"\nrows = [{{ if = {{}} }}]\n'
+    (tmp_path / "knowledge" / "own.toml").write_text(own.format("mine"))
+    (tmp_path / "knowledge" / "sglang" / "own.toml").write_text(own.format("sglangs"))
+    gates = {engine: set(tables([tmp_path], engine).view("0.5.13").gates) for engine in ("vllm", "sglang", "")}
+    assert "mine" in gates["vllm"] - gates["sglang"] and "sglangs" in gates["sglang"] - gates["vllm"]
+    assert gates[""] == set()
+    (tmp_path / "pack.toml").write_text('id = "x"\nengine = "sglang"\n')
+    knowledge._tables.cache_clear()
+    assert "mine" in tables([tmp_path], "sglang").view("0.5.13").gates
+
+
 def test_the_cache_returns_what_was_compiled_and_survives_damage(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -106,12 +120,13 @@ def test_the_cache_returns_what_was_compiled_and_survives_damage(
     knowledge._tables.cache_clear()
 
 
-def test_every_line_that_rows_say_is_one_the_pattern_knows() -> None:
+@pytest.mark.parametrize("engine", ["vllm", "sglang", "trtllm"])
+def test_every_line_that_rows_say_is_one_the_pattern_knows(engine: str) -> None:
     """A print whose pattern cannot match it would count as never printed."""
     import tomllib
 
     patterns = {}
-    for path in (patterns_dir() / "vllm").glob("*.toml"):
+    for path in patterns_dir().glob(f"{engine}/*.toml"):
         for row in tomllib.loads(path.read_text()).get("pattern", []):
             patterns[row["id"]] = re.compile(row["regex"])
 
@@ -122,7 +137,7 @@ def test_every_line_that_rows_say_is_one_the_pattern_knows() -> None:
         return [line for item in value for line in lines(item)] if isinstance(value, tuple) else []
 
     names = {"{kernel}": "MarlinLinearKernel", "{printed}": "MARLIN", "{layer}": "AutoAWQMarlinLinearMethod"}
-    for rows in tables().raw.values():
+    for rows in tables((), engine).raw.values():
         for line in lines(rows):
             if "pattern" in line:
                 text = line["text"].replace("{kv_flag}", "fp8").replace("{sm}", "90")
