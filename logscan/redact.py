@@ -6,8 +6,8 @@ import re
 
 MASK = "[redacted]"
 _HINTS = re.compile(
-    r"(?i)hf_|nvapi-|sk-|gh[pousr]_|github_pat|xox|AKIA|ASIA|AIza|glpat-|eyJ|key|token|secret|passw|bearer|basic |"
-    r"credential|://|PRIVATE"
+    r"(?i)hf_|nvapi-|sk-|gh[pousr]_|github_pat|xox|AKIA|ASIA|AIza|glpat-|eyJ|key|token(?!s|iz)|auth|secret|passw|bearer|"
+    r"basic |credential|://|PRIVATE"
 )
 _BARE = (
     r"\b(?:hf|api_org)_[A-Za-z0-9]{16,}",

@@ -167,13 +167,15 @@ def _whole(doc: Any) -> bool:
 
 
 def _whole_boot(boot: dict[str, Any]) -> bool:
-    """By comparing it with itself, and drawing that: whatever would fail later fails here."""
+    """By telling it from itself and from an empty one: whatever would fail later fails here."""
     from logscan.report import difference
 
-    side = Side("", boot, {})
-    same = compare(side, side)
-    difference.render(same, verbose=True, width=80)
-    return isinstance(boot["index"], int) and same["result"] == "same"
+    side, empty = Side("", boot, {}), Side("", {**boot, "facts": [], "paths": [], "findings": []}, {})
+    for one, other in ((side, side), (side, empty), (empty, side)):
+        doc = compare(one, other)
+        difference.render(doc, verbose=True, width=80)
+        difference.markdown(doc)
+    return isinstance(boot["index"], int)
 
 
 def _remarks(old: Side, new: Side, *, quiet: bool) -> None:

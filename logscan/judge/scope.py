@@ -6,12 +6,15 @@ family are tried instead: a group covers a path when one of them matches its tar
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
 from logscan.model import Group, Matcher, Promise
 
 REGEX_TIMEOUT = 0.05  # seconds for one regex of a checkpoint on one name
+_TAME_LENGTH, _TAME_REPEATS = 200, 3
+_REPEAT, _NESTED = re.compile(r"[*+{]"), re.compile(r"\)[*+{]|\\[1-9]|\(\?[P(<]")
 _DENSE = (
     "model.layers.0.self_attn.q_proj",
     "model.layers.5.self_attn.o_proj",
@@ -87,9 +90,21 @@ def matches(matcher: Matcher, name: str) -> bool:
 
 
 def _search(pattern: str, name: str) -> bool:
-    import regex
+    if _is_tame(pattern):
+        try:
+            return re.match(pattern, name) is not None
+        except re.error:
+            return False
+    import regex  # costs more to import than the rest of the judge; few checkpoints need it
 
     try:
         return regex.match(pattern, name, timeout=REGEX_TIMEOUT) is not None
     except (regex.error, TimeoutError):
         return False
+
+
+def _is_tame(pattern: str) -> bool:
+    """Whether a pattern cannot take long on a module name: few repeats, and none of a group."""
+    return (
+        len(pattern) <= _TAME_LENGTH and len(_REPEAT.findall(pattern)) <= _TAME_REPEATS and not _NESTED.search(pattern)
+    )
