@@ -81,9 +81,10 @@ def _table(title: str, rows: list[list[_Cell]], most: int, width: int) -> Iterat
     for row in shown:
         spans = []
         for i, (content, style) in enumerate(row):
-            # A trailing no-break space keeps the padding of a cell from being folded when the line is wrapped.
-            pad = "\xa0" * (widths[i] - text.cells(content)) if i + 1 < len(row) else ""
-            spans += [Span(content.replace(" ", "\xa0"), style), Span(pad + "\xa0")]
+            # No-break spaces: the padding of a cell is not folded when the line is wrapped.
+            spans.append(Span(content.replace(" ", "\xa0"), style))
+            if i + 1 < len(row):
+                spans.append(Span("\xa0" * (widths[i] - text.cells(content) + 1) + " "))
         yield line(*spans, first="  ", rest="      ")
     yield from _more(len(rows), most)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
@@ -93,8 +94,12 @@ class Browser:
     """A headless Chromium, spoken to over a pipe: no driver, no port."""
 
     def __init__(self, program: str, profile: str) -> None:
-        read, self._in = os.pipe()
-        self._out, write = os.pipe()
+        # DevTools reads descriptor 3 and writes 4; ours must be neither while the shell moves them there.
+        pipes = os.pipe(), os.pipe()
+        read, write = (fcntl.fcntl(fd, fcntl.F_DUPFD, 20) for fd in (pipes[0][0], pipes[1][1]))
+        self._in, self._out = pipes[0][1], pipes[1][0]
+        for fd in (pipes[0][0], pipes[1][1]):
+            os.close(fd)
         flags = [
             "--headless",
             "--no-sandbox",
@@ -104,8 +109,7 @@ class Browser:
             "--disable-dev-shm-usage",
         ]
         command = [program, *flags, f"--user-data-dir={profile}", "--remote-debugging-pipe", "about:blank"]
-        # DevTools reads descriptor 3 and writes 4.
-        shell = f'exec "$@" 3<&{read} 4>&{write} {read}<&- {write}>&-'
+        shell = f'exec "$@" 3<&{read} 4>&{write}'
         self._process = subprocess.Popen(
             ["bash", "-c", shell, "chromium", *command], pass_fds=(read, write), stderr=subprocess.DEVNULL
         )
