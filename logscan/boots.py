@@ -267,6 +267,17 @@ class Boots:
 
     # ------------------------------------------------------------ results
 
+    @property
+    def decided(self) -> bool:
+        """Whether the last boot of every source is ready, or over."""
+        return bool(self._current) and all(self._status(b)[0] != "incomplete" for b in self._current.values())
+
+    def end(self, line: int) -> None:
+        """The stream has ended at this line: it belongs to the only source's last boot."""
+        if len(self._current) == 1:
+            (boot,) = self._current.values()
+            boot.last = max(boot.last, line)
+
     def census(self) -> Census:
         """What was seen of the whole stream, boots or none."""
         last = list(self._current.values())

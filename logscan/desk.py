@@ -117,13 +117,28 @@ def triage(
 
 
 def read_log(source: Source, desk: Desk, watch: Watch | None = None) -> document.LogReport:
-    """Read one log to its end (or as far as `watch` wants) and judge its boots."""
+    """Read one log to its end (or as far as `watch` wants) and judge its boots.
+
+    When its boots are decided the rest of a long log is skimmed for what a pattern may own: a restart, a death.
+    Ctrl-C ends a live stream; what was read is reported.
+    """
     boots = Boots(desk.packs, desk.recogniser)
-    for record in source.records():
-        changed = boots.feed(record)
-        if watch is not None and watch.enough(record, changed, boots):
-            break
+    if watch is not None and watch.deadline is not None:
+        source.until(watch.deadline)
+    skimming = False
+    try:
+        for record in source.records():
+            changed = boots.feed(record)
+            if changed and not skimming and boots.decided:
+                skimming = True
+                source.skim(desk.recogniser.detector)
+            if watch is not None and watch.enough(record, changed, boots):
+                break
+    except KeyboardInterrupt:
+        if not source.live:
+            raise
     source.close()
+    boots.end(source.lines)
     return document.LogReport(
         source.name,
         source.bytes,
@@ -147,7 +162,7 @@ class Watch(NamedTuple):
         """Whether what was read suffices."""
         if changed and self.changed is not None:
             self.changed(boots)
-        if changed and self.until_ready and boots.census().tail == "seen":
+        if changed and self.until_ready and boots.decided:
             return True
         return self.deadline is not None and record.line % 64 == 0 and time.monotonic() > self.deadline
 

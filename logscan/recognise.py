@@ -38,7 +38,8 @@ class Recogniser:
                     self._trusted.add(pattern.id)
                 for literal in pattern.literals:
                     self._of.setdefault(literal.encode(), []).append(pattern)
-        self._found = detector(self._of).found if self._of else lambda _: ()
+        self.detector = detector(self._of)  # of every literal: what it does not find, no pattern owns
+        self._found = self.detector.found
 
     def events(self, record: Record) -> Iterator[Event]:
         """The patterns that hit the record, each once, with the physical line of the hit."""

@@ -170,7 +170,9 @@ def _whole_boot(boot: dict[str, Any]) -> bool:
     """By telling it from itself and from an empty one: whatever would fail later fails here."""
     from logscan.report import difference
 
-    side, empty = Side("", boot, {}), Side("", {**boot, "facts": [], "paths": [], "findings": []}, {})
+    nothing = dict.fromkeys(("name", "version", "range", "line", "gpu", "sm", "cuda"))
+    unknown = {"engine": nothing, "hardware": nothing, "model": None, "promise": None}
+    side, empty = Side("", boot, {}), Side("", {**boot, **unknown, "facts": [], "paths": [], "findings": []}, {})
     for one, other in ((side, side), (side, empty), (empty, side)):
         doc = compare(one, other)
         difference.render(doc, verbose=True, width=80)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from logscan import document, policy
+from logscan.boots import Boots
 from logscan.cli.output import job_summary, wants_color, write
 from logscan.desk import Desk, Given, Watch, cleaner, read_log
 from logscan.intake import open_source
@@ -53,15 +55,18 @@ def run(
     deadline = None if timeout is None else time.monotonic() + timeout
     reports: list[document.LogReport] = []
     unreadable = 0
+    clean = cleaner(redact)
+    told: dict[tuple[str, int], str] = {}
     for name in logs:
+        tell = partial(_tell, desk, name, clean, told) if format == "jsonl" and output is None else None
         try:
-            reports.append(read_log(open_source(name), desk, Watch(until == "ready", deadline)))
+            reports.append(read_log(open_source(name), desk, Watch(until == "ready", deadline, tell)))
         except InputError as error:
             if len(logs) == 1:
                 raise
             unreadable += 1
             _say(f"{error}")
-    doc = document.document(reports, desk.packs, desk.given.document(), boots, cleaner(redact))
+    doc = document.document(reports, desk.packs, desk.given.document(), boots, clean)
     _choose(doc, _codes(select), _codes(ignore))
     counted = _counting(doc, boots)
     remarks = policy.apply(rules, (boot for log in doc["logs"] for boot in log["boots"]), counted)
@@ -72,8 +77,35 @@ def run(
         _notes(reports)
         for remark in remarks:
             _say(remark)
-    write(_render(doc, format, boots, verbose, wants_color(color, output), rules), output)
+    if told:
+        _tell_rest(doc, told)
+    else:
+        write(_render(doc, format, boots, verbose, wants_color(color, output), rules), output)
     return _exit_code(doc, any(map(rules.fails, found)), strict, unreadable)
+
+
+def _tell(desk: Desk, name: str, clean: document.Text, told: dict[tuple[str, int], str], boots: Boots) -> None:
+    """Write a line for each boot that is decided, and again when it has changed, while the stream goes on."""
+    for judged in desk.judged(boots.snapshot()):
+        if judged.boot.status != "incomplete":
+            _tell_boot(name, document.boot_document(judged, clean), told)
+
+
+def _tell_boot(name: str, boot: dict[str, Any], told: dict[tuple[str, int], str]) -> None:
+    from logscan.report.jsonl import boot_line
+
+    key, outcome = (name, boot["index"]), f"{boot['status']} {boot['verdict']} {[f['code'] for f in boot['findings']]}"
+    if told.get(key) != outcome:
+        told[key] = outcome
+        write(boot_line(name, boot))
+        sys.stdout.flush()
+
+
+def _tell_rest(doc: dict[str, Any], told: dict[tuple[str, int], str]) -> None:
+    """At the end of the streams: the boots that were never decided, and those that changed since."""
+    for log in doc["logs"]:
+        for boot in log["boots"]:
+            _tell_boot(log["name"], boot, told)
 
 
 def _say(text: str) -> None:

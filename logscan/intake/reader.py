@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import select
 import stat
+import time
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -44,6 +46,7 @@ class Reader:
         self.notes: list[str] = []
         self.live = False  # a pipe or terminal: more may come at any time
         self.rereadable = False  # a plain file: the text's offsets are the file's, but for a byte order mark
+        self.deadline: float | None = None  # of `time.monotonic()`; a live stream ends there, idle or not
         self._mark = 0  # bytes of that
         self._hash: Any = None
         self._fd = 0 if path == "-" else _open(path)
@@ -90,7 +93,7 @@ class Reader:
 
             digest = self._hash = hashlib.sha256()
         try:
-            while block := os.read(self._fd, BLOCK):
+            while self._in_time() and (block := os.read(self._fd, BLOCK)):
                 self.bytes += len(block)
                 if digest is not None:
                     digest.update(block)
@@ -99,6 +102,12 @@ class Reader:
                 yield block
         except OSError as error:
             raise InputError(f"{self.name}: cannot be read: {error.strerror}") from None
+
+    def _in_time(self) -> bool:
+        """Wait for a live stream to bring something, no longer than until the deadline."""
+        if self.deadline is None or not self.live:
+            return True
+        return bool(select.select([self._fd], [], [], max(self.deadline - time.monotonic(), 0))[0])
 
     def text(self) -> Iterator[bytes]:
         """Blocks of text: unpacked, and UTF-16 made UTF-8. Raises InputError on what is no log."""

@@ -64,6 +64,10 @@ class Source:
         more = [f"{clipped} lines are longer than a record may be: only both ends of them are read"] if clipped else []
         return tuple(self._reader.notes + more)
 
+    def until(self, deadline: float) -> None:
+        """End a live stream at this time of `time.monotonic()`, even when it brings nothing."""
+        self._reader.deadline = deadline
+
     def close(self) -> None:
         """Close the file."""
         self._reader.close()

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
+import jsonschema
 import pytest
 from typer.testing import CliRunner
 
@@ -23,6 +26,14 @@ nomatch = ["Using Bar"]
 means = "selected"
 path = "linear"
 """
+
+
+def valid(text: str) -> Any:
+    """The document, after it has been held against its schema."""
+    document = json.loads(text)
+    name = document["schema"].removeprefix("logscan.").partition("/")[0]
+    jsonschema.validate(document, json.loads(files("logscan").joinpath(f"schemas/{name}.json").read_text()))
+    return document
 
 
 def run(*args: str, stdin: str = ""):
@@ -45,7 +56,7 @@ def test_list_names_each_pack():
 
 
 def test_list_as_json_counts_patterns_and_releases(mine: Path):
-    document = json.loads(run("list", "--format", "json", "--packs", str(mine)).stdout)
+    document = valid(run("list", "--format", "json", "--packs", str(mine)).stdout)
     assert document["schema"] == "logscan.packs/1"
     found = {p["id"]: p for p in document["packs"]}
     assert (found["mine"]["patterns"], found["mine"]["proven"], found["mine"]["releases"]) == (1, 0, [])
@@ -110,7 +121,7 @@ def test_verify_leaves_with_1_when_a_pattern_is_stale(tmp_path: Path):
     source = tree(tmp_path, "0.33.0", 'logger.info_once("Using %s for NVFP4 GEMM", kernel)\n')
     result = run("verify", source, "--format", "json")
     assert result.exit_code == 1
-    (release,) = json.loads(result.stdout)["releases"]
+    (release,) = valid(result.stdout)["releases"]
     assert release["version"] == "0.33.0"
     assert release["counts"]["proven"] == 1
     assert {f["kind"] for f in release["findings"]} == {"stale"}
