@@ -99,7 +99,7 @@ WRAPPERS: dict[str, Wrapper] = {
     "otel": Wrapper(_objects(_otel), "pod/llm-0"),
     "gcp": Wrapper(_objects(lambda t: {"textPayload": t, "resource": {"labels": _GCP_LABELS}}), "pod/llm-0/vllm"),
     "cloudwatch": Wrapper(_objects(lambda t: {"message": t, "timestamp": 1, "logStreamName": "ecs/vllm"}), "ecs/vllm"),
-    "aws logs tail": Wrapper(_each(b"2026-06-26T02:33:04.123000+00:00 ecs/vllm/0123abcd ")),
+    "aws logs tail": Wrapper(_each(b"2026-06-26T02:33:04.123000+00:00 ecs/vllm/0123abcd "), "ecs/vllm/0123abcd"),
     "kaggle": Wrapper(_kaggle),
     "mpirun": Wrapper(_each(b"[1,5]<stderr>:"), label="rank 5"),
     "srun --label": Wrapper(_each(b" 5: "), label="rank 5"),

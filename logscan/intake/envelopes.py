@@ -167,6 +167,16 @@ class KubectlTimestamps(Head):
     head = _TIME + rb"(?: |\t|$)"
 
 
+class AwsLogsTail(Head):
+    """`2026-06-26T02:33:04.123000+00:00 ecs/vllm/0123abcd INFO …` (aws logs tail)."""
+
+    name = "cloudwatch"
+    head = rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{6})?\+00:00 (\S+)(?: |$)"
+
+    def inside(self, m: re.Match[bytes], item: Item) -> Sequence[Item]:
+        return _named(item, m[1])
+
+
 class Mpirun(Head):
     """`[1,5]<stderr>:INFO …` (mpirun --tag-output, prterun)."""
 
@@ -250,5 +260,15 @@ class Constant(Head):
         self._match = re.compile(re.escape(text)).match
 
 
-STRONG: tuple[type[Head], ...] = (KubectlPrefix, Cri, Syslog, Journald, LokiCli, KubectlTimestamps, Mpirun, Tail)
+STRONG: tuple[type[Head], ...] = (
+    KubectlPrefix,
+    Cri,
+    Syslog,
+    Journald,
+    LokiCli,
+    AwsLogsTail,
+    KubectlTimestamps,
+    Mpirun,
+    Tail,
+)
 WEAK: tuple[type[Head], ...] = (Compose, Stern, Srun)

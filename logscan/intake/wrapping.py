@@ -169,5 +169,6 @@ def _constant(sample: list[bytes]) -> bytes:
     head = re.compile(_HEAD)
     lines = (strip_escapes(line[:_PREFIX]) for line in sample)
     before = [line[: m.start()] for line in lines if (m := head.search(line)) and m.start() < 80]
+    before = [text for text in before if b"pid=" not in text]  # a process' name, not a prefix
     (prefix, times), *_ = Counter(before).most_common(1) or [(b"", 0)]
     return prefix if times >= _RUN and times >= 0.8 * len(before) else b""
