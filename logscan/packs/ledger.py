@@ -80,7 +80,7 @@ def stale(pack: Pack, ledger: dict[str, Any]) -> list[str]:
     """What the ledger does not cover: patterns that changed since, or whose range was not proven whole."""
     out = []
     for p in pack.patterns:
-        if not sourced(p, pack.engine):
+        if not claimed(p, pack):  # nothing of the engine's, or only of releases that are not known yet
             continue
         entry = ledger.get(p.id)
         if entry is None:

@@ -107,8 +107,12 @@ def _sites(p: Pattern, pack: Pack) -> Iterator[str]:
                 both = [r for r in pack.releases if _in(site, r) and _in(other, r)]
                 if both:
                     yield f"two sites of {site.source or 'no source'} overlap in {both[0]} … {both[-1]}"
+
+
+def _ahead(p: Pattern, pack: Pack) -> Iterator[str]:
+    for site in p.sites:
         if pack.releases and site.engine and not any(_in(site, r) for r in pack.releases):
-            yield f"engine {site.engine!r}: no known release is in it"
+            yield f"engine {site.engine!r}: no release that pack.toml lists is in it"
 
 
 def _same_place(a: Site, b: Site) -> bool:
@@ -223,6 +227,7 @@ _CHECKS: tuple[tuple[Literal["error", "warning"], Check], ...] = (
     ("error", _emits),
     ("error", _sites),
     ("error", _backtracking),
+    ("warning", _ahead),
     ("warning", _idle),
     ("warning", _scannable),
     ("warning", _anchor),

@@ -213,6 +213,13 @@ def test_the_ledger_falls_behind_when_a_claim_changes(tmp_path: Path):
     assert stale(pack(), read(path)) == ["ledger: toy.linear.gemm is no pattern any more"]
 
 
+def test_what_no_known_release_prints_needs_no_proof(tmp_path: Path):
+    ahead = PATTERN._replace(sites=(PATTERN.sites[0]._replace(engine=">=1.4"),))
+    foreign = PATTERN._replace(sites=(PATTERN.sites[0]._replace(source="uvicorn/on.py:x"),))
+    for pattern in (ahead, foreign):
+        assert stale(pack(pattern), {}) == []
+
+
 def test_a_range_that_was_not_proven_whole_shows(tmp_path: Path):
     path, p = tmp_path / "ledger.json", pack(PATTERN)
     write(path, p, results("1.1"), "2026-01-01")
