@@ -169,11 +169,11 @@ def test_first_and_last_seen_look_at_earlier_audits_too(told):
 # ---------------------------------------------------------------- for people
 
 
-def test_the_summary_as_people_read_it(fleet, audit, snapshot):
+def test_the_summary_as_people_read_it(fleet, audit, snapshot, monkeypatch):
     fleet.mixed()
-    out = audit(fleet.logs, "--inputs", fleet.inputs, "--color", "never")[1]
-    out = re.sub(r"\d{4}-\d\d-\d\dT[\d:]+Z", "<time>", re.sub(r"\s+", lambda m: m[0], out))
-    assert re.sub(rf"{re.escape(str(fleet.root))}", "<fleet>", out.replace("\n      ", " ")) == snapshot
+    monkeypatch.chdir(fleet.root)
+    out = audit("logs", "--inputs", fleet.inputs, "--color", "never")[1]
+    assert re.sub(r"\d{4}-\d\d-\d\dT[\d:]+Z", "2026-11-29T12:00:00Z", out) == snapshot
 
 
 def test_it_fits_every_width_and_names_from_logs_steer_nothing(told):
