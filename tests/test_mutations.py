@@ -1,7 +1,7 @@
 """Every verdict rests on something: take that away, or turn it over, and the verdict must follow.
 
-Each scenario is a boot whose verdict hangs on one line, one config value or one fact about the machine. The table says what
-becomes of it when the line is deleted, when the line says the opposite, and when nobody says what the machine is.
+Each scenario is a boot whose verdict hangs on one line, one config value or one fact about the machine. The table says
+what becomes of it when the line is deleted, when the line says the opposite, and when nobody says what the machine is.
 """
 
 from __future__ import annotations
@@ -101,8 +101,8 @@ SCENARIOS = {
         "0.26.0", CT, CT_NVFP4A16, (using("MarlinNvFp4LinearKernel", "NVFP4 GEMM"), FP4_WARNING), "H100", "kept",
         without="kept", blind="kept"),
     "int8 by cutlass": Scenario(
-        "0.24.0", CT, CT_INT8, (selected("CutlassInt8ScaledMMLinearKernel", "CompressedTensorsW8A8Int8"),), "A100", "kept",
-        without="kept", blind="unproven"),
+        "0.24.0", CT, CT_INT8, (selected("CutlassInt8ScaledMMLinearKernel", "CompressedTensorsW8A8Int8"),), "A100",
+        "kept", without="kept", blind="unproven"),
     "w4a16 by machete": Scenario(
         "0.24.0", CT, CT_W4A16, (using("MacheteLinearKernel", "CompressedTensorsWNA16"),), "H100", "kept",
         without="kept", blind="unproven"),

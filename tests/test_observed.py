@@ -10,8 +10,12 @@ import pytest
 from logscan.observed import capability
 
 Judged = Callable[..., dict[str, Any]]
-CONFIG = ("WARNING", "fused_moe.py", "Using default MoE config. Performance might be sub-optimal! Config file not found at "
-          "/x/configs/E=8,N=14336,device_name=NVIDIA_H100_80GB_HBM3,dtype=fp8_w8a8.json")  # fmt: skip
+CONFIG = (
+    "WARNING",
+    "fused_moe.py",
+    "Using default MoE config. Performance might be sub-optimal! Config file not found at "
+    "/x/configs/E=8,N=14336,device_name=NVIDIA_H100_80GB_HBM3,dtype=fp8_w8a8.json",
+)
 
 
 @pytest.mark.parametrize(

@@ -190,7 +190,9 @@ def promise(
 
 @app.command(epilog="\b\nExamples\n  logscan explain LS101\n  logscan explain kv-cache-storage-only\n")
 def explain(
-    rule: Annotated[str, typer.Argument(metavar="CODE", help="A rule's code or slug.")],
+    rule: Annotated[
+        str, typer.Argument(metavar="CODE", help="A rule's code or slug.", autocompletion=options.rule_names)
+    ],
     format: options.JsonOrTable = "table",
     output: options.Output = None,
 ) -> None:

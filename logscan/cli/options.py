@@ -68,6 +68,14 @@ NoRedact = Annotated[bool, typer.Option("--no-redact", help="Show keys and token
 JsonOrTable = Annotated[Literal["table", "json"], typer.Option("--format", help="How to write it.")]
 
 
+def rule_names(incomplete: str) -> list[str]:
+    """Codes and slugs for the shell's completion."""
+    from logscan import catalogue
+
+    names = [name for rule in catalogue.rules().values() for name in (rule.code, rule.slug)]
+    return [name for name in names if name.lower().startswith(incomplete.lower())]
+
+
 def environment(pairs: list[str] | None, file: Path | None) -> dict[str, str]:
     """The engine's environment: the file's K=V lines (`#` comments), then the `--env` pairs, which win.
 

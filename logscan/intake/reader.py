@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import select
 import stat
-import time
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any

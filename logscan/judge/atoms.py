@@ -151,6 +151,10 @@ class Atoms:
                 return state.marks.get("kv") or order.flags.get("kv_cache_dtype") or "auto"
             case "kv":
                 return format_of(state.kv) if state.kv else "none"
+            case "kv_gran":
+                return state.kv.strategy or "unnamed" if state.kv else "none"
+            case "kv_dyn":
+                return _dynamic(state.kv)
         return UNKNOWN
 
     def ask(self, condition: Condition) -> bool:

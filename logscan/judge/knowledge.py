@@ -225,7 +225,7 @@ class Kernels(dict[str, Kernel]):
 
 
 def tables(dirs: Sequence[Path | str] = (), engine: str = "vllm") -> Knowledge:
-    """What is known of one engine (`vllm`, `trtllm`, `sglang`; any other name: what holds for all), in the package and
+    """What is known of one engine (`vllm`, `trtllm`, `sglang`; `""`: what holds for all), in the package and
     in `dirs`.
 
     A directory of one's own keeps its rows in `knowledge/<engine>/`; those in `knowledge/` itself belong to the engine
@@ -239,7 +239,8 @@ def tables(dirs: Sequence[Path | str] = (), engine: str = "vllm") -> Knowledge:
 def _tables(dirs: tuple[str, ...], engine: str) -> Knowledge:
     own = (Path(d) / "knowledge" for d in dirs if _engine_of(Path(d)) == engine)
     shared = patterns_dir() / "knowledge"
-    files = _files(shared, shared / engine, *own, *(Path(d) / "knowledge" / engine for d in dirs))
+    named = [Path(d) / "knowledge" / engine for d in (patterns_dir(), *dirs)] if engine else []
+    files = _files(shared, *named, *own)
     digest = _digest(files)
     cached = _cache_file(digest)
     raw = _read_cache(cached)
