@@ -239,8 +239,8 @@ def tables(dirs: Sequence[Path | str] = (), engine: str = "vllm") -> Knowledge:
 def _tables(dirs: tuple[str, ...], engine: str) -> Knowledge:
     own = (Path(d) / "knowledge" for d in dirs if _engine_of(Path(d)) == engine)
     shared = patterns_dir() / "knowledge"
-    named = [Path(d) / "knowledge" / engine for d in (patterns_dir(), *dirs)] if engine else []
-    files = _files(shared, *named, *own)
+    homes = (patterns_dir(), *(Path(d) for d in dirs))
+    files = _files(shared, *(home / "knowledge" / engine for home in homes if engine), *own)
     digest = _digest(files)
     cached = _cache_file(digest)
     raw = _read_cache(cached)
