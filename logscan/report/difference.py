@@ -139,7 +139,8 @@ def _quotes(row: Json | None, log: str) -> list[str]:
 
 
 def _evidence(row: Json) -> list[Json]:
-    return [e for e in row["evidence"] if e["role"] != "context"][:4]
+    told = [e for e in row["evidence"] if e["role"] != "context"][:4]
+    return sorted(told, key=lambda e: int(e["line"]))
 
 
 def _place(log: str, number: int | None) -> str:
