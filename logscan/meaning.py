@@ -64,7 +64,7 @@ def sites_at(pattern: Pattern, releases: Sequence[str], record: Record) -> tuple
     if file and record.origin == "engine":
         same = [s for s in pool if _file_of(s) == file] or [s for s in pattern.sites if _file_of(s) == file]
         pool = same or pool
-    return tuple(pool)
+    return tuple([s for s in pool if record.level and s.level == record.level] or pool)
 
 
 def facts_of(event: Event, pattern: Pattern, engine: Engine, component: Component) -> list[Fact]:
