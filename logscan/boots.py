@@ -42,6 +42,7 @@ class _Open:
     events: list[tuple[Event, Component]] = field(default_factory=list)
     hits: Counter[str] = field(default_factory=Counter)
     levels: Counter[str] = field(default_factory=Counter)
+    voices: set[str] = field(default_factory=set)
     records: int = 0
     foreign: bool = False
     own_last: int = 0  # last line that surely is this boot's: an event, or a known process
@@ -92,6 +93,8 @@ class Boots:
         boot.records += record.repeats
         if record.level:
             boot.levels[record.level] += record.repeats
+            if record.engine == "trtllm" and record.level in ("INFO", "WARNING"):
+                boot.voices.add("python" if record.time else "c++")  # its C++ logger prints no time
         if pids or (events and (not boot.over or any(self._is_failure(e) for e in events))):
             boot.own_last = boot.last
         before = boot.status
@@ -321,6 +324,7 @@ class Boots:
             "seen" if any(k in boot.marks for k in START) else "missing",
             "seen" if status != "incomplete" else "missing",
             sources,
+            tuple(sorted(boot.voices)),
         )
         model = next((f.value for f in facts if f.name in ("engine.model", "config.model", "request.model")), None)
         return Boot(

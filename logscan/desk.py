@@ -75,8 +75,10 @@ class Desk(NamedTuple):
             machine = observed.observe(self.machine, boot)
             known = next((p.releases for p in self.packs if p.engine == boot.engine.name), ())
             knowledge = tables(self.dirs, boot.engine.name or "")
-            judgement = judge(boot, self.promise, machine, knowledge, self.machine, known)
-            out.append(document.Judged(boot, self.promise, machine, judgement))
+            printed = _printed_promise(boot)
+            promise = self.promise or printed
+            judgement = judge(boot, promise, machine, knowledge, self.machine, known, printed)
+            out.append(document.Judged(boot, promise, machine, judgement))
         return tuple(out)
 
 
@@ -86,6 +88,15 @@ def _promise(given: Given) -> Promise | None:
     from logscan.checkpoint import read_promise
 
     return read_promise(given.ckpt)
+
+
+def _printed_promise(boot: Boot) -> Promise | None:
+    """The promise that the log prints. Its reader is imported where there is one."""
+    if not any(f.name.startswith("promise.") for f in boot.facts):
+        return None
+    from logscan.logged import logged_promise
+
+    return logged_promise(boot)
 
 
 def _machine(given: Given) -> Machine:

@@ -157,7 +157,7 @@ def _promise(promise: Promise | None, text: Text) -> dict[str, Any] | None:
         return None
     return {
         "source": text(promise.source),
-        "authority": "given",
+        "authority": "logged" if promise.source.startswith("log:") else "given",
         "method": promise.method,
         "label": promise.label,
         "notes": [{"code": n.code, "message": text(n.message)} for n in promise.notes],

@@ -81,6 +81,7 @@ class Census(NamedTuple):
     head: Literal["seen", "missing"]
     tail: Literal["seen", "missing"]
     sources: int
+    voices: tuple[str, ...] = ()  # TensorRT-LLM's loggers that were heard at INFO or WARNING: python, c++
 
 
 # ---------------------------------------------------------------- what a path computes
@@ -230,6 +231,7 @@ class Outcome(NamedTuple):
     because: tuple[str, ...] = ()  # ids of the rows of knowledge it went through, in order
     releases: tuple[str, ...] = ()  # releases in which this is the outcome
     unset: tuple[str, ...] = ()  # environment variables that were taken as unset (caveat env-assumed-unset)
+    also: tuple[str, ...] = ()  # kinds that the operands do not show: scales rounded anew
 
 
 # ---------------------------------------------------------------- boots, rows, findings

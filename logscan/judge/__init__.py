@@ -11,6 +11,7 @@ from logscan.judge.findings import findings
 from logscan.judge.inputs import mismatch, unjudged
 from logscan.judge.knowledge import Knowledge
 from logscan.judge.order import Ask, asks, is_set
+from logscan.judge.remarks import remarked
 from logscan.judge.requests import rows as request_rows
 from logscan.judge.rows import Bench, gemm_row
 from logscan.judge.stores import attention_row, kv_row
@@ -32,11 +33,12 @@ def judge(
     tables: Knowledge,
     given: Machine | None = None,
     known: tuple[str, ...] = (),
+    printed: Promise | None = None,
 ) -> Judgement:
     """Verdicts of one boot. `promise` None: no checkpoint was given and the log states none.
 
     `machine` is what is known of the hardware, `given` what of it the user said (the log may contradict it),
-    `known` all releases of the engine, ascending.
+    `known` all releases of the engine, ascending, `printed` the promise that the log itself prints.
     """
     flags = flags_of(boot)
     resolved = next((f.value for f in boot.facts if f.name == "config.quantization"), None)
@@ -46,7 +48,7 @@ def judge(
     layers = {f.fields["layer"] for f in boot.facts if f.name == "linear.kernel" and "layer" in f.fields}
     rows_asked = asks(promise, flags, boot.engine.releases, requests, resolved=resolved, experts=experts, layers=layers)
     rows = tuple(_row(ask, rows_asked, bench, promise) for ask in rows_asked)
-    wrong = mismatch(boot, promise, flags)
+    wrong = mismatch(boot, promise, flags, printed)
     if wrong is not None:
         rows = unjudged(rows)
     return Judgement(rows, findings(boot, rows, promise, given, wrong), worst_verdict(rows))
@@ -74,7 +76,8 @@ def _row(ask: Ask, rows_asked: tuple[Ask, ...], bench: Bench, promise: Promise |
         return attention_row(ask, seen, bench)
     if ask.path == "kv_cache":
         return explain(kv_row(ask, seen, bench, boot.facts if boot else ()), ask, bench)
-    return explain(gemm_row(ask, seen, bench), ask, bench)
+    row = gemm_row(ask, seen, bench)
+    return explain(remarked(row, ask, boot.facts) if boot is not None else row, ask, bench)
 
 
 def flags_of(boot: Boot) -> dict[str, str]:
@@ -84,6 +87,9 @@ def flags_of(boot: Boot) -> dict[str, str]:
         shown = next((f.value for f in boot.facts if f.name == f"config.{key}"), None)
         if shown is not None:
             flags.setdefault(key, shown)
+    override = next((f.fields for f in boot.facts if f.name == "kv.override" and "promised" in f.fields), None)
+    if override is not None:  # TensorRT-LLM shows the dtype that was asked for where it beats the checkpoint's
+        flags["kv_cache_dtype"] = override["dtype"].lower()
     return {k: v for k, v in flags.items() if is_set(v) or k == "quantization"}
 
 

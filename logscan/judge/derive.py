@@ -145,7 +145,9 @@ def _merge(cases: Sequence[Case], tables: Knowledge) -> tuple[Outcome, ...]:
     groups: dict[Any, list[Case]] = {}
     for case in cases:
         o = case.outcome
-        groups.setdefault((o.kernel, o.numeric, o.compute, o.layer, o.refusal, o.crashes, o.prints), []).append(case)
+        groups.setdefault((o.kernel, o.numeric, o.compute, o.layer, o.refusal, o.crashes, o.prints, o.also), []).append(
+            case
+        )
     return tuple(
         replace(
             group[0].outcome,

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from logscan import catalogue, observed
 from logscan.judge.evidence import cite
+from logscan.judge.fmha import lost_fp8
 from logscan.judge.inputs import Mismatch
 from logscan.model import SEVERITIES, Boot, Evidence, Fact, Finding, Machine, Promise, Row, replace
 
@@ -18,6 +19,12 @@ _FAILURES = (
     ("LS504", ("boot.exception",), "ddress already in use"),
 )
 EVIDENCE = 5  # lines quoted in a finding
+# Facts that say of a request that it was not honoured, and the rule: of the path it belongs to, or of none.
+_REPLACED = {
+    "moe.request_replaced": "LS208",
+    "quant.request_ignored": "LS601",
+    "quant.override_ignored": "LS601",
+}
 
 
 def findings(
@@ -31,7 +38,12 @@ def findings(
     found = [f for row in rows for f in _of_row(row)]
     found += _of_boot(boot)
     found += _of_features(boot)
+    found += _of_requests(boot)
     found += _of_promise(promise)
+    found += _of_divergence(boot)
+    lost = lost_fp8(boot, promise)
+    if lost:
+        found.append(_plain("LS308", f"FP8 context attention was dropped on an FP8 checkpoint: {lost[0].text}", lost))
     if wrong is not None:
         found.append(_plain("LS701", wrong.message, wrong.facts))
     conflict = observed.conflicts(given, boot) if given is not None else None
@@ -113,6 +125,8 @@ def _plain(code: str, message: str, facts: Sequence[Fact], severity: str | None 
         severity or rule.severity,  # type: ignore[arg-type]
         message,
         rule.fix_for(None),
+        path=rule.path,  # type: ignore[arg-type]
+        kind=rule.kind,
         consequence=rule.consequence,
         visibility="warned" if facts else None,
         authority="logged" if facts else None,
@@ -161,6 +175,20 @@ def _of_features(boot: Boot) -> Iterable[Finding]:
             seen.add(fact.pattern)
             asked = any(f.name == f"request.{fact.name[8:]}" for f in boot.facts)
             yield _plain("LS601" if asked else "LS602", fact.text, [fact])
+
+
+def _of_requests(boot: Boot) -> Iterable[Finding]:
+    for name, code in _REPLACED.items():
+        facts = [f for f in boot.facts if f.name == name]
+        if facts:
+            yield _plain(code, facts[0].text, facts)
+
+
+def _of_divergence(boot: Boot) -> Iterable[Finding]:
+    """The engine itself compared the two files of the checkpoint."""
+    facts = [f for f in boot.facts if f.name in ("quant.diverges", "quant.diverges_in")]
+    if any(f.value != "unread" for f in facts if f.name == "quant.diverges"):
+        yield _plain("LS702", "; ".join(f.text.strip() for f in facts)[:500], facts)
 
 
 def _of_promise(promise: Promise | None) -> Iterable[Finding]:

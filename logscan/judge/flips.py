@@ -47,6 +47,8 @@ def flips(
         return bool(outcomes) and all(serves(o, wanted) for o in outcomes)
 
     for name, value in order.flags.items():
+        if name == "quantization" and not order.group and value == order.method:
+            continue  # without this request there is nothing to keep
         if kept(replace(order, flags=_without(order.flags, name))):
             yield Flip("request", f"flag.{name}", str(value), "not given")
     for name, value in machine.env.items():

@@ -26,8 +26,17 @@ class Mismatch(NamedTuple):
     facts: tuple[Fact, ...]
 
 
-def mismatch(boot: Boot, promise: Promise | None, flags: Mapping[str, str]) -> Mismatch | None:
-    """Whether the engine resolved another quantization method than the given checkpoint's; None where it fits."""
+def mismatch(
+    boot: Boot, promise: Promise | None, flags: Mapping[str, str], printed: Promise | None = None
+) -> Mismatch | None:
+    """Whether the log shows another promise than the given checkpoint's; None where they fit.
+
+    It shows the method that the engine resolved, or (`printed`) the quantization config that it read.
+    """
+    if promise is not None and printed is not None and _formats(promise) != _formats(printed):
+        facts = tuple(f for f in boot.facts if f.name.startswith("promise.") and f.name != "promise.field")
+        message = f"{promise.label} was given ({promise.source}), the log prints {printed.label} ({printed.source})"
+        return Mismatch(message, facts)
     fact = next((f for f in boot.facts if f.name == "config.quantization"), None)
     if promise is None or fact is None or fact.value in _ANY:
         return None
@@ -43,6 +52,15 @@ def mismatch(boot: Boot, promise: Promise | None, flags: Mapping[str, str]) -> M
     given = "an unquantized checkpoint" if promise.method == "none" else f"a {promise.method} checkpoint"
     ran = "an unquantized model" if resolved == "none" else f"quantization={fact.value}"
     return Mismatch(f"{given} was given ({promise.label}), the engine line shows {ran}", (fact,))
+
+
+def _formats(promise: Promise) -> frozenset[tuple[str, str]]:
+    """The number formats of weights and activations, group by group; a log need not print more than those."""
+    return frozenset(
+        (g.numeric.weights.dtype if g.numeric.weights else "", g.numeric.input.dtype if g.numeric.input else "")
+        for g in promise.groups
+        if g.scope in ("linear", "moe_experts") and g.numeric is not None
+    )
 
 
 def unjudged(rows: tuple[Row, ...]) -> tuple[Row, ...]:

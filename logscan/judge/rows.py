@@ -114,7 +114,7 @@ def _measure(ask: Ask, outcome: Outcome, default: NumericPath | None) -> Reading
     moving = [k for k in found if k not in _NEVER_MOVES]
     open_axis = compare.unsure(ask.wanted, outcome.numeric) or (default and compare.unsure(default, outcome.numeric))
     verdict: Verdict = "downgraded" if moving else "unproven" if open_axis else "kept"
-    return Reading(verdict, found, outcome.numeric, outcome.compute, outcome, against)
+    return Reading(verdict, found + outcome.also, outcome.numeric, outcome.compute, outcome, against)
 
 
 def _named(ask: Ask, seen: Seen, bench: Bench, default: NumericPath | None) -> list[tuple[Reading, str]]:
@@ -176,7 +176,7 @@ def _still_possible(
 def _would_show(outcome: Outcome, said: Collection[str], seen: Seen, bench: Bench) -> bool:
     """Whether the outcome prints a line that this boot would have shown, and does not."""
     boot = bench.boot
-    if boot is None or boot.census.head != "seen" or boot.status == "incomplete":
+    if boot is None or boot.census.head != "seen" or boot.status == "incomplete" or unheard(boot):
         return False
     said = {*said, *(f.pattern for f in boot.facts), *(f.pattern for f, _ in seen.doubted)}
     return any(
@@ -185,6 +185,14 @@ def _would_show(outcome: Outcome, said: Collection[str], seen: Seen, bench: Benc
         and any(boot.census.levels.get(level) for level in _CENSUS_LEVEL.get(p.level, ()))
         for p in outcome.prints
     )
+
+
+def unheard(boot: Boot) -> bool:
+    """Whether a logger of the engine is silent in this log, so that a line that is not there proves nothing.
+
+    TensorRT-LLM has two, of C++ and of Python, with levels of their own; the former may go to the other stream.
+    """
+    return boot.engine.name == "trtllm" and len(boot.census.voices) < 2
 
 
 # ---------------------------------------------------------------- the decision
@@ -373,7 +381,7 @@ def _why_nothing(ask: Ask, seen: Seen, bench: Bench) -> tuple[str, ...]:
             reasons.append("unknown-engine")
         if boot.census.head == "missing":
             reasons.append("head-missing")
-        if not boot.census.levels.get("INFO"):
+        if not boot.census.levels.get("INFO") or unheard(boot):
             reasons.append("log-level")
         if boot.status == "failed":
             reasons.append("boot-failed")

@@ -214,4 +214,5 @@ def _outcome(order: Order, state: State) -> Outcome:
         crashes=state.crashes,
         prints=tuple(dict.fromkeys(state.prints)),
         because=tuple(state.because),
+        also=("rescaled",) if "rescaled" in state.marks and not refused else (),
     )
