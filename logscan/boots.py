@@ -26,6 +26,7 @@ _RAY_ACTOR = re.compile(r"^(?!APIServer|ApiServer|EngineCore|Worker|VllmWorker|D
 _SELECTION = re.compile(
     rb"(?:Using|Selected|Selecting) [^\n]{0,120}?(?:[Kk]ernel|[Bb]ackend)\b|[Ff]alling back|not supported|[Dd]isabled\b"
 )
+_NODE = re.compile(rb"node_rank'?[:=] ?(\d{1,6})")
 _STREAM_PREFIX = ((0, 10, 1), (0, 31))  # releases in which every line of a process carries its prefix
 START = ("boot.start", "request.args", "boot.engine")
 EVENTS_PER_PATTERN = 200
@@ -43,6 +44,7 @@ class _Open:
     hits: Counter[str] = field(default_factory=Counter)
     levels: Counter[str] = field(default_factory=Counter)
     voices: set[str] = field(default_factory=set)
+    nodes: set[bytes] = field(default_factory=set)  # of SGLang: those that printed their arguments
     records: int = 0
     foreign: bool = False
     own_last: int = 0  # last line that surely is this boot's: an event, or a known process
@@ -192,6 +194,7 @@ class Boots:
             boot = self._new(record, record.line)
         elif self._is_new(boot, kind, record, pids):
             boot = self._follow(boot, record)
+        boot.nodes |= self._node(kind, record)
         boot.marks.setdefault(kind, record.line)
         boot.starter.setdefault(kind, pids)
         model = _MODEL.search(start.fields.get("args", ""))
@@ -213,12 +216,22 @@ class Boots:
             return True
         if kind == "boot.engine" or kind not in boot.marks:
             return kind != "boot.engine" and "boot.engine" in boot.marks
+        if self._node(kind, record) & boot.nodes:
+            return True
         other = bool(pids and boot.starter[kind] and not pids & boot.starter[kind])
         if _REPLICA.search(record.process) and other:
             return False
         if kind == "boot.start" and record.line - boot.marks[kind] <= 12 and pids == boot.starter[kind]:
             return False  # the rows of one banner
         return kind == "boot.start" or other or "boot.engine" in boot.marks
+
+    @staticmethod
+    def _node(kind: str, record: Record) -> set[bytes]:
+        """The node whose arguments SGLang prints, which each does once in a start: a second time is another start."""
+        if kind != "request.args" or record.engine != "sglang":
+            return set()
+        m = _NODE.search(record.text)
+        return {m[1] if m else b""}
 
     def _follow(self, over: _Open, record: Record) -> _Open:
         """A new boot after one that is over. What none of that one's processes said before the marker is its head."""

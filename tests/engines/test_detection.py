@@ -126,3 +126,13 @@ def test_arguments_as_a_dictionary_are_those_that_were_resolved(read: Read) -> N
 
 def test_a_crash_loop_of_sglang(read: Read) -> None:
     assert [s for _, _, s in _names(read(ARGS + DIED + ARGS + READY))] == ["failed", "ready"]
+
+
+def test_a_restart_of_sglang_without_a_word_of_the_failure(read: Read) -> None:
+    assert [s for _, _, s in _names(read(ARGS + ARGS + READY))] == ["incomplete", "ready"]
+
+
+def test_the_nodes_of_one_sglang_start_are_one_boot(read: Read) -> None:
+    nodes = [ARGS.replace("kv_cache", f"node_rank={n}, kv_cache") for n in (0, 1)]
+    assert [s for _, _, s in _names(read("".join(nodes) + READY))] == ["ready"]
+    assert [s for _, _, s in _names(read("".join(nodes * 2) + READY))] == ["incomplete", "ready"]
