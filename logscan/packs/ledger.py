@@ -15,6 +15,7 @@ from typing import Any
 from logscan import versions
 from logscan.model import InputError
 from logscan.packs.schema import Pack, Pattern
+from logscan.packs.source import roots
 from logscan.packs.verify import Release, sourced
 
 SCHEMA = "logscan.packs-ledger/1"
@@ -29,7 +30,8 @@ def claim(pattern: Pattern) -> str:
 
 def claimed(pattern: Pattern, pack: Pack) -> list[str]:
     """The releases that a pattern's sourced sites name, ascending."""
-    spans = [s.engine for s in pattern.sites if s.source.startswith(f"{pack.engine}/")]
+    folders = tuple(f"{folder}/" for folder in roots(pack.engine))
+    spans = [s.engine for s in pattern.sites if s.source.startswith(folders)]
     return [r for r in pack.releases if any(versions.contains(span, r) for span in spans)]
 
 

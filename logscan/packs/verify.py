@@ -18,9 +18,10 @@ from typing import Any, Literal, NamedTuple
 
 from logscan import versions
 from logscan.model import InputError
+from logscan.packs import cpp
 from logscan.packs.prove import Owners
 from logscan.packs.schema import Pack, Pattern, Site
-from logscan.packs.source import Source
+from logscan.packs.source import Source, roots
 from logscan.packs.templates import HOLE, Template, templates
 
 Kind = Literal["proven", "stale", "too-narrow", "moved", "uncovered", "ignored"]
@@ -91,19 +92,22 @@ class Verifier:
         found: dict[str, dict[tuple[str, str], str]] = {}
         loose: list[Finding] = []
         for file, data in source.files:
-            for t in self._read(data):
+            for t in self._read(file, data):
                 owners = self._owners.of(t.text)
                 for pattern in owners:
                     found.setdefault(pattern, {}).setdefault((file, t.level), t.function)
                 if not owners and t.level not in ("text", "print", "DEBUG") and LOOKS.search(t.text):
                     loose += self._loose(file, t)
-        findings = [f for p in self._patterns.values() for f in judge(p, source.version, found.get(p.id, {}))]
+        # A wheel holds no C++: what is printed from there can be neither proven nor missed.
+        there = tuple(r for r in roots(self.pack.engine) if any(file.startswith(f"{r}/") for file, _ in source.files))
+        patterns = [seen for p in self._patterns.values() if (seen := _within(p, there, self.pack.engine)) is not None]
+        findings = [f for p in patterns for f in judge(p, source.version, found.get(p.id, {}))]
         return Release(source.name, source.version, tuple(findings + list(dict.fromkeys(loose))))
 
-    def _read(self, data: bytes) -> list[Template]:
+    def _read(self, file: str, data: bytes) -> list[Template]:
         key = hashlib.blake2b(data, digest_size=16).digest()
         if key not in self._templates:
-            self._templates[key] = templates(data)
+            self._templates[key] = templates(data) if file.endswith(".py") else cpp.templates(data)
         return self._templates[key]
 
     def _loose(self, file: str, t: Template) -> list[Finding]:
@@ -116,7 +120,17 @@ class Verifier:
 
 def sourced(pattern: Pattern, engine: str) -> bool:
     """Whether the engine's own source prints the pattern (uvicorn, Triton and plugins do not count)."""
-    return any(s.source.startswith(f"{engine}/") for s in pattern.sites)
+    return any(_of(site, roots(engine)) for site in pattern.sites)
+
+
+def _of(site: Site, folders: Sequence[str]) -> bool:
+    return site.source.startswith(tuple(f"{folder}/" for folder in folders))
+
+
+def _within(pattern: Pattern, folders: Sequence[str], engine: str) -> Pattern | None:
+    """The pattern without the sites of folders that a source does not have; None where it has only such."""
+    sites = tuple(s for s in pattern.sites if _of(s, folders) or not _of(s, roots(engine)))
+    return pattern._replace(sites=sites) if any(_of(s, folders) for s in sites) else None
 
 
 def judge(pattern: Pattern, release: str, found: Mapping[tuple[str, str], str]) -> list[Finding]:
