@@ -2,37 +2,36 @@
 
 A pack is a directory with a `pack.toml` (id, engine, version, releases) and any number of `*.toml` files that hold
 `[[pattern]]` entries. TOML is read once: what it says is kept as plain tuples in the user's cache directory, keyed
-by the digest of the pack's files, because reading it anew would cost more than the rest of a run.
+by the names, sizes and times of the pack's files, because reading it anew would cost more than the rest of a run.
 """
 
 from __future__ import annotations
 
 import hashlib
-import marshal
 import os
-import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from logscan import cachefile
 from logscan.model import InputError
 from logscan.packs import patterns_dir
 from logscan.packs.schema import Pack, Pattern, Site
 
-_FORMAT = b"logscan-pack-1\n"  # of the cached form; bump when schema.py changes
-_CHECK = 32  # bytes of SHA-256 before the payload
+_EXAMPLES = ("match", "nomatch", "note")  # of a pattern: what a run over a log does not need
 _SITES = Pattern._fields.index("sites")
 
 
-def load(dirs: Sequence[Path] = ()) -> tuple[Pack, ...]:
+def load(dirs: Sequence[Path] = (), *, examples: bool = True) -> tuple[Pack, ...]:
     """The packaged packs, then those of the user's directories (each a pack, or a directory of packs).
 
-    Raises InputError that lists every error of every pack, each with file and line.
+    `examples` False leaves out the patterns' example lines and notes, which reading a log does not need. Raises
+    InputError that lists every error of every pack, each with file and line.
     """
     errors: list[str] = []
     packs: list[Pack] = []
     for folder, label in _folders(dirs, errors):
-        pack = load_pack(folder, label, errors)
+        pack = load_pack(folder, label, errors, examples=examples)
         if pack is not None:
             packs.append(pack)
     errors += _clashes(packs)
@@ -41,28 +40,28 @@ def load(dirs: Sequence[Path] = ()) -> tuple[Pack, ...]:
     return tuple(packs)
 
 
-def load_pack(folder: Path, label: str, errors: list[str]) -> Pack | None:
+def load_pack(folder: Path, label: str, errors: list[str], *, examples: bool = True) -> Pack | None:
     """One pack, from the cache where its files have not changed; `label` names the folder in messages.
 
     None when it cannot be read: then `errors` has grown.
     """
-    files: list[tuple[str, bytes]] = []
-    for path in sorted(folder.glob("*.toml")):
-        try:
-            files.append((path.name, path.read_bytes()))
-        except OSError as e:
-            errors.append(f"{label}/{path.name}: cannot be read: {e.strerror}")
-            return None
-    digest = digest_of(files)
-    cached = _cache_file(folder)
-    pack = _from_cache(cached, digest)
-    if pack is None:
-        # Imported here: with a warm cache a run needs neither tomllib nor the checks.
-        from logscan.packs.read import read_pack
-
-        pack = read_pack(files, label, digest, errors)
+    paths = sorted(folder.glob("*.toml"))
+    try:
+        seen = [(path.name, path.stat()) for path in paths]
+        name, key = _cache_name(folder), repr([(n, s.st_size, s.st_mtime_ns) for n, s in seen]).encode()
+        pack = _from_cache(name, key, examples)
         if pack is not None:
-            _to_cache(cached, pack)
+            return pack
+        files = [(path.name, path.read_bytes()) for path in paths]
+    except OSError as e:
+        errors.append(f"{label}/{Path(e.filename or folder).name}: cannot be read: {e.strerror}")
+        return None
+    # Imported here: with a warm cache a run needs neither tomllib nor the checks.
+    from logscan.packs.read import read_pack
+
+    pack = read_pack(files, label, digest_of(files), errors)
+    if pack is not None:
+        _to_cache(name, key, pack)
     return pack
 
 
@@ -104,26 +103,20 @@ def _clashes(packs: Sequence[Pack]) -> list[str]:
     return errors
 
 
-def _cache_file(folder: Path) -> Path:
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    key = hashlib.sha256(os.path.abspath(folder).encode(errors="surrogateescape")).hexdigest()[:16]
-    return Path(base, "logscan", f"pack-{key}.{sys.implementation.cache_tag}")
+def _cache_name(folder: Path) -> str:
+    return "pack-" + hashlib.sha256(os.path.abspath(folder).encode(errors="surrogateescape")).hexdigest()[:16]
 
 
-def _from_cache(path: Path, digest: str) -> Pack | None:
-    head = _FORMAT + digest.encode()
-    try:
-        data = path.read_bytes()
-    except OSError:
+def _from_cache(name: str, key: bytes, examples: bool) -> Pack | None:
+    kept = cachefile.load(name, key)
+    shown = cachefile.load(f"{name}-examples", key) if examples else None
+    if kept is None or (examples and shown is None):
         return None
-    if not data.startswith(head):
-        return None
-    check, payload = data[len(head) : len(head) + _CHECK], data[len(head) + _CHECK :]
-    # marshal must never see damaged bytes.
-    if hashlib.sha256(payload).digest() != check:
-        return None
-    pack_id, engine, version, _, releases, patterns = marshal.loads(payload)
-    return Pack(pack_id, engine, version, digest, releases, tuple(_pattern(p) for p in patterns))
+    pack_id, engine, version, digest, releases, patterns = kept
+    built = [_pattern(fields) for fields in patterns]
+    if shown is not None:
+        built = [p._replace(**dict(zip(_EXAMPLES, more, strict=True))) for p, more in zip(built, shown, strict=True)]
+    return Pack(pack_id, engine, version, digest, releases, tuple(built))
 
 
 def _pattern(fields: tuple[Any, ...]) -> Pattern:
@@ -132,21 +125,11 @@ def _pattern(fields: tuple[Any, ...]) -> Pattern:
     return Pattern(*values)
 
 
-def _fields(noun: Pattern | Site) -> tuple[Any, ...]:
-    """The noun as a tuple of plain values, sites as tuples of their own."""
-    return tuple(
-        tuple(_fields(s) for s in v) if isinstance(v, tuple) and v and isinstance(v[0], Site) else v for v in noun
-    )
-
-
-def _to_cache(path: Path, pack: Pack) -> None:
-    patterns = tuple(_fields(p) for p in pack.patterns)
-    payload = marshal.dumps((pack.id, pack.engine, pack.version, pack.digest, pack.releases, patterns))
-    data = _FORMAT + pack.digest.encode() + hashlib.sha256(payload).digest() + payload
-    part = path.with_name(f"{path.name}.{os.getpid()}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part.write_bytes(data)
-        part.replace(path)
-    except OSError:
-        return  # a read-only home costs time, nothing else
+def _to_cache(name: str, key: bytes, pack: Pack) -> None:
+    """The patterns, and apart from them what only lint, tests and pages need: half of a pack is examples."""
+    empty = Pattern("", "", (), "")._asdict()
+    lean = [p._replace(**{field: empty[field] for field in _EXAMPLES}) for p in pack.patterns]
+    patterns = tuple((*p[:_SITES], tuple(map(tuple, p.sites)), *p[_SITES + 1 :]) for p in lean)
+    cachefile.store(name, key, (pack.id, pack.engine, pack.version, pack.digest, pack.releases, patterns))
+    shown = tuple(tuple(getattr(p, field) for field in _EXAMPLES) for p in pack.patterns)
+    cachefile.store(f"{name}-examples", key, shown)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from logscan import cachefile
 from logscan.model import InputError
 from logscan.packs import load as loading
 from logscan.packs.load import load, load_pack
@@ -54,9 +55,12 @@ def test_the_packaged_packs_and_the_users_own(folder: Path):
 def test_the_cache_gives_back_what_was_read(folder: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(folder.parent / "cache"))
     fresh = load_pack(folder, "mine", [])
-    assert len(list((folder.parent / "cache" / "logscan").iterdir())) == 1
+    assert len(list((folder.parent / "cache" / "logscan").iterdir())) == 2  # the patterns, and their examples
     monkeypatch.setitem(sys.modules, "logscan.packs.read", None)  # not needed any more
     assert load_pack(folder, "mine", []) == fresh
+    lean = load_pack(folder, "mine", [], examples=False)
+    assert lean is not None and fresh is not None
+    assert lean.patterns[0] == fresh.patterns[0]._replace(match=(), nomatch=(), note="")
 
 
 def test_a_changed_file_is_read_anew(folder: Path):
@@ -70,7 +74,7 @@ def test_a_changed_file_is_read_anew(folder: Path):
 @pytest.mark.parametrize("damage", ["flip", "cut", "empty", "other"])
 def test_a_damaged_cache_is_rebuilt(folder: Path, damage: str):
     fresh = load([folder])[-1]
-    file = loading._cache_file(folder)
+    file = cachefile.path_of(loading._cache_name(folder))
     data = file.read_bytes()
     file.write_bytes(
         {"flip": data[:-1] + bytes([data[-1] ^ 1]), "cut": data[:-9], "empty": b"", "other": b"\0" * 90}[damage]
