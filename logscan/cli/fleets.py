@@ -6,10 +6,10 @@ from typing import Annotated, Literal
 import typer
 
 from logscan.cli import options
-from logscan.cli.root import app, execute
+from logscan.cli.root import command, execute
 
 
-@app.command(
+@command(
     epilog="""\b
 Examples
   logscan diff before.log after.log --ckpt config.json --gpu H100
@@ -83,7 +83,7 @@ def diff(
     )
 
 
-@app.command(
+@command(
     epilog="""\b
 Examples
   logscan audit logs/ --ckpt-root /models -o audits --html report.html

@@ -4,16 +4,13 @@ from typing import Annotated, Literal
 
 import typer
 
-from logscan.cli import (
-    fleets,  # noqa: F401  (registers diff and audit)
-    options,
-)
-from logscan.cli.root import app, execute
+from logscan.cli import options
+from logscan.cli.root import app, command, execute
 
 __all__ = ["app", "execute", "main"]
 
 
-@app.command(
+@command(
     epilog="""\b
 Examples
   logscan triage vllm.log --ckpt /models/llama-fp8 --gpu A100
@@ -115,7 +112,7 @@ def triage(
     )
 
 
-@app.command(
+@command(
     epilog="""\b
 Examples
   logscan expect --ckpt config.json --gpu A100 --engine vllm==0.31.0
@@ -178,7 +175,7 @@ def expect(
     )
 
 
-@app.command(epilog="\b\nExamples\n  logscan promise config.json\n  logscan promise /models/llama-fp8 --format json\n")
+@command(epilog="\b\nExamples\n  logscan promise config.json\n  logscan promise /models/llama-fp8 --format json\n")
 def promise(
     checkpoint: Annotated[str, typer.Argument(metavar="P", help="The checkpoint, as for triage --ckpt.")],
     format: options.JsonOrTable = "table",
@@ -188,7 +185,7 @@ def promise(
     execute("logscan.cli.promise:run", checkpoint=checkpoint, format=format, output=output)
 
 
-@app.command(epilog="\b\nExamples\n  logscan explain LS101\n  logscan explain kv-cache-storage-only\n")
+@command(epilog="\b\nExamples\n  logscan explain LS101\n  logscan explain kv-cache-storage-only\n")
 def explain(
     rule: Annotated[
         str, typer.Argument(metavar="CODE", help="A rule's code or slug.", autocompletion=options.rule_names)
@@ -200,13 +197,13 @@ def explain(
     execute("logscan.cli.explain:explain", rule=rule, format=format, output=output)
 
 
-@app.command(epilog="\b\nExamples\n  logscan rules\n  logscan rules --format json | jq -r '.rules[].code'\n")
+@command(epilog="\b\nExamples\n  logscan rules\n  logscan rules --format json | jq -r '.rules[].code'\n")
 def rules(format: options.JsonOrTable = "table", output: options.Output = None) -> None:
     """The catalogue of rules."""
     execute("logscan.cli.explain:rules", format=format, output=output)
 
 
-@app.command(epilog="\b\nExamples\n  logscan demo\n  logscan demo --color always | less -R\n")
+@command(epilog="\b\nExamples\n  logscan demo\n  logscan demo --color always | less -R\n")
 def demo(color: options.Color = "auto") -> None:
     """Three packaged boots of one checkpoint: kept, downgraded with a warning, downgraded in silence."""
     execute("logscan.cli.demo:run", color=color)
