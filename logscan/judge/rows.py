@@ -267,7 +267,7 @@ def _from_lines(
 def _from_derivation(base: Row, ask: Ask, seen: Seen, bench: Bench, readings: Sequence[Reading]) -> Row:
     if not readings:
         return replace(base, reasons=_why_nothing(ask, seen, bench))
-    kernels = _kernels((), readings)
+    kernels = _kernels((), readings) or tuple(Kernel(n, "logged") for n in dict.fromkeys(map(spelled, seen.selected)))
     verdicts = {r.verdict for r in readings}
     caveats = _caveats(readings, bench)
     if len(verdicts) > 1 or (seen.undecided and len({r.kinds for r in readings}) > 1):

@@ -65,7 +65,7 @@ def kv_row(ask: Ask, seen: Seen, bench: Bench, lines: Sequence[Fact]) -> Row:
     """What the KV cache is stored in, against the request or the checkpoint's scheme. `lines`: the boot's facts."""
     shown = [f for f in lines if f.name in ("config.kv_cache_dtype", "kv.dtype", "kv.override", "kv.source")]
     dropped = [f for f in lines if f.name in ("kv.scale_dropped", "kv.ignored")]
-    allocated = _allocated(lines)
+    allocated = _allocated(ask, lines)
     if ask.unknown and ask.wanted is None and dropped and allocated and all(map(compare.is_16bit, allocated)):
         ask = ask._replace(promised=_SCALED, unknown=False)  # a scale in the checkpoint promises what it scales
     scale = [f for f in lines if f.name == "kv.scale" and f.component == "target"]
@@ -112,11 +112,13 @@ def kv_row(ask: Ask, seen: Seen, bench: Bench, lines: Sequence[Fact]) -> Row:
                    visibility=visible(verdict, levels))  # type: ignore[arg-type]  # fmt: skip
 
 
-def _allocated(lines: Sequence[Fact]) -> list[Operand]:
+def _allocated(ask: Ask, lines: Sequence[Fact]) -> list[Operand]:
     """What the engine says that it allocated the cache in (SGLang), or that it fell back to."""
     values = [f.value for f in lines if f.name == "kv.dtype" and f.component == "target" and f.value in _CACHE]
     if not values and any(f.name == "kv.override" and "promised" not in f.fields for f in lines):
         values = ["torch.bfloat16"]  # `--kv-cache-dtype falls back to 'auto'`
+    if not values and ask.requested is None and any(f.name == "kv.ignored" for f in lines):
+        values = ["torch.bfloat16"]  # `Unrecognized 'kv_cache_scheme' …; KV-cache quant disabled.`
     return [_CACHE[v] for v in dict.fromkeys(values)]
 
 

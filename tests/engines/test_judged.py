@@ -153,7 +153,41 @@ def test_a_modelopt_promise_is_heard_from_0_5_3_on(judge: Judge, version: str, v
     assert (found["verdict"], found["authority"]) == (verdict, "derived")
 
 
+def test_fp4_that_falls_back_is_not_given(judge: Judge) -> None:
+    line = (
+        "[2026-09-30 14:27:59] --kv-cache-dtype falls back to 'auto' because this torch version does not support "
+        "torch.float4_e2m1fn_x2\n"
+    )
+    given = {"gpu": "B200", "engine": "sglang==0.5.6"}
+    before, after = (judge(SGL.format(kv="fp4_e2m1") + x + SGL_READY, {}, **given) for x in ("", line))
+    assert row(before, "kv_cache")["verdict"] == "unproven"
+    found = row(after, "kv_cache")
+    assert (found["verdict"], found["kinds"], found["against"]) == ("downgraded", ["ignored"], "request")
+
+
 # ---------------------------------------------------------------- single lines
+
+
+def test_a_method_that_the_card_is_refused_for_is_not_served(judge: Judge) -> None:
+    lines = (
+        "[2026-09-30 14:27:52] Scheduler hit an exception: Traceback (most recent call last):\n"
+        '  File "/x/sglang/srt/model_loader/loader.py", line 1, in _get_quantization_config\n'
+        "ValueError: The quantization method modelopt_fp4 is not supported for the current GPU. Minimum capability: "
+        "100. Current capability: 90.\n"
+    )
+    boot = judge(SGL.format(kv="auto") + lines, NVFP4, gpu="H100", engine="sglang==0.5.12")
+    assert (boot["status"], row(boot, "linear")["verdict"]) == ("failed", "not-served")
+    assert {"LS100", "LS505"} <= set(codes(boot))
+
+
+def test_experts_of_another_type_are_told(judge: Judge) -> None:
+    line = "[2026-09-30 14:27:50] Dequantized FP4 expert weights to FP8.\n"
+    config = {"quant_method": "mxfp4", "modules_to_not_convert": ["lm_head"]}
+    given = {"gpu": "H100", "engine": "sglang==0.5.16"}
+    before, after = (judge(SGL.format(kv="auto") + x + SGL_READY, config, **given) for x in ("", line))
+    assert row(before, "moe")["verdict"] == "unproven"
+    assert (row(after, "moe")["verdict"], row(after, "moe")["kinds"]) == ("downgraded", ["type-changed"])
+    assert "LS204" in codes(after)
 
 
 def test_scales_that_are_rounded_anew_are_told_and_move_nothing(judge: Judge) -> None:
@@ -239,6 +273,14 @@ def test_a_dtype_that_beats_the_checkpoints_is_the_request(judge: Judge) -> None
     found = row(judge(TRT.format("1.3.0rc25") + line + CPP + TRT_READY, NVFP4, gpu="B200"), "kv_cache")
     assert (found["requested"], found["against"], found["verdict"]) == ("FP8", "request", "kept")
     assert found["promised"].startswith("NVFP4")
+
+
+def test_a_cache_scheme_that_is_not_read_leaves_16_bits(judge: Judge) -> None:
+    line = PY.format("W", "Unrecognized 'kv_cache_scheme' {'type': 'float'}; KV-cache quant disabled.")
+    log = TRT.format("1.3.0rc25") + "{}" + CPP + TRT_READY
+    before, after = (judge(log.replace("{}", x), MODELOPT, gpu="H100") for x in ("", line))
+    assert row(before, "kv_cache")["verdict"] == "kept"
+    assert (row(after, "kv_cache")["verdict"], row(after, "kv_cache")["kinds"]) == ("downgraded", ["ignored"])
 
 
 SM120 = "RuntimeError: [TensorRT-LLM][ERROR] Assertion failed: mFP8ContextFMHA must enable if FP4 KV cache is enabled\n"
