@@ -13,8 +13,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from logscan import versions
-from logscan.meaning import engine_of, facts_of
-from logscan.model import Boot, Census, Component, Event, Fact, Record, Status, replace
+from logscan.meaning import distinct_kernels, engine_of, facts_of, same_image
+from logscan.model import Boot, Census, Component, Event, Fact, Record, Status
 from logscan.packs.schema import Pack, Pattern
 from logscan.recognise import Recogniser
 
@@ -77,6 +77,7 @@ class Boots:
         self._owner: dict[tuple[str, str], _Open] = {}
         self._pids: dict[str, frozenset[str]] = {"": frozenset()}
         self._before: dict[str, list[Record]] = {}
+        self._routes: dict[tuple[str, str], _Open] = {}  # whose a record without events is, until the next start
         self._records = 0
         self._levels: Counter[str] = Counter()
         self._sources: set[str] = set()
@@ -86,11 +87,15 @@ class Boots:
         self._records += record.repeats
         self._levels[record.level] += record.repeats
         self._sources.add(record.source)
-        events = list(self._recogniser.events(record))
+        events = self._recogniser.events(record)
+        route = (record.source, record.process)
+        boot = self._routes.get(route) if not events else None
         pids = self._pids_of(record.process)
-        boot = self._assign(record, events, pids)
         if boot is None:
-            return False
+            boot = self._assign(record, events, pids)
+            if boot is None:
+                return False
+            self._routes[route] = boot
         boot.last = max(boot.last, record.line + record.text.count(b"\n"))
         boot.records += record.repeats
         if record.level:
@@ -152,6 +157,7 @@ class Boots:
         boot = max(owners, key=lambda b: b.first) if owners else current
         start = next((e for e in events if self._emits(e) in START), None)
         if start is not None:
+            self._routes.clear()
             boot = self._started(record, start, self._waiting(start, source, boot), pids)
         if boot is None:
             if all(record.origin == "uvicorn" or self._emits(e) == "boot.exception" for e in events):
@@ -242,6 +248,7 @@ class Boots:
         return boot
 
     def _new(self, record: Record, first: int) -> _Open:
+        self._routes.clear()
         head = self._before.pop(record.source, [])
         boot = _Open(record.source, min([first, *(r.line for r in head[:1])]), own_last=record.line)
         for r in head:
@@ -374,27 +381,3 @@ class Boots:
             if text and rank is not None and (best is None or rank < best[0]):
                 best = (rank, text, event.line)
         return (best[1], best[2]) if best else None
-
-
-def distinct_kernels(facts: Sequence[Fact]) -> list[Fact]:
-    """A kernel is stated once: what names it again for another layer class states that layer (`linear.layer`)."""
-    texts: dict[tuple[str, str], str] = {}
-    out = []
-    for fact in facts:
-        if fact.name == "linear.kernel":
-            first = texts.setdefault((fact.value, fact.component), fact.text)
-            if fact.text != first:
-                fact = replace(fact, name="linear.layer", value=fact.fields.get("layer", fact.value))
-        out.append(fact)
-    return out
-
-
-def same_image(boots: Sequence[Boot]) -> list[Boot]:
-    """Boots that died before they printed a version take that of another start of the same source: it is one image."""
-    known = {b.source: b.engine for b in reversed(boots) if b.engine.version is not None}
-    return [
-        replace(b, engine=replace(known[b.source], authority="derived", line=None))
-        if b.engine.version is None and b.source in known and b.status == "failed"
-        else b
-        for b in boots
-    ]

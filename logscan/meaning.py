@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from logscan import reprs, versions
-from logscan.model import Component, Engine, Event, Fact, Record, replace
+from logscan.model import Boot, Component, Engine, Event, Fact, Record, replace
 from logscan.packs.schema import Pack, Pattern, Site
 from logscan.recognise import value_of
 
@@ -114,3 +114,27 @@ def _exploded(fact: Fact, pattern: Pattern, fields: Mapping[str, str]) -> list[F
     if "model" in found:
         facts.append(replace(facts[0], name="engine.model", value=found["model"]))
     return facts
+
+
+def distinct_kernels(facts: Sequence[Fact]) -> list[Fact]:
+    """A kernel is stated once: what names it again for another layer class states that layer (`linear.layer`)."""
+    texts: dict[tuple[str, str], str] = {}
+    out = []
+    for fact in facts:
+        if fact.name == "linear.kernel":
+            first = texts.setdefault((fact.value, fact.component), fact.text)
+            if fact.text != first:
+                fact = replace(fact, name="linear.layer", value=fact.fields.get("layer", fact.value))
+        out.append(fact)
+    return out
+
+
+def same_image(boots: Sequence[Boot]) -> list[Boot]:
+    """Boots that died before they printed a version take that of another start of the same source: it is one image."""
+    known = {b.source: b.engine for b in reversed(boots) if b.engine.version is not None}
+    return [
+        replace(b, engine=replace(known[b.source], authority="derived", line=None))
+        if b.engine.version is None and b.source in known and b.status == "failed"
+        else b
+        for b in boots
+    ]

@@ -41,12 +41,13 @@ class Recogniser:
         self.detector = detector(self._of)  # of every literal: what it does not find, no pattern owns
         self._found = self.detector.found
 
-    def events(self, record: Record) -> Iterator[Event]:
+    def events(self, record: Record) -> Sequence[Event]:
         """The patterns that hit the record, each once, with the physical line of the hit."""
         text = record.text if len(record.text) <= CLIP else record.text[:CLIP]
         literals = self._found(text)
-        if not literals:
-            return
+        return list(self._hits(record, text, literals)) if literals else ()
+
+    def _hits(self, record: Record, text: bytes, literals: Iterable[bytes]) -> Iterator[Event]:
         for pattern in dict.fromkeys(pattern for literal in sorted(literals) for pattern in self._of[literal]):
             if record.origin not in pattern.origin:
                 continue
