@@ -58,7 +58,7 @@ class Desk(NamedTuple):
         Tables of the user's own are checked here, whichever engine the log turns out to be of.
         """
         dirs = tuple(Path(p) for p in packs)
-        loaded = load(dirs)
+        loaded = load(dirs, examples=False)
         for engine in {p.engine for p in loaded} if dirs else ():
             tables(dirs, engine)
         return cls(loaded, given, _promise(given), _machine(given), Recogniser(loaded), dirs)
