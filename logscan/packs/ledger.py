@@ -46,9 +46,24 @@ def read(path: Path) -> dict[str, Any]:
     return patterns
 
 
-def write(path: Path, pack: Pack, results: Iterable[Release], on: str) -> None:
+def sampled(path: Path, pack: Pack) -> Pack:
+    """The pack with those of its releases alone whose source was at hand when the ledger was written."""
+    try:
+        names = json.loads(path.read_bytes()).get("releases") or pack.releases
+    except (OSError, ValueError, AttributeError):
+        return pack
+    return pack._replace(releases=tuple(r for r in pack.releases if r in names))
+
+
+def write(path: Path, pack: Pack, results: Iterable[Release], on: str, *, sample: bool = False) -> None:
     """Write the ledger of a pack from the results of a whole range; `on` is the date. Keeps the dates of entries
-    that say the same as before, so that a rerun changes nothing."""
+    that say the same as before, so that a rerun changes nothing.
+
+    `sample`: not every release's source is at hand; the ledger then names those that were, and is about them alone.
+    """
+    results = list(results)
+    if sample:
+        pack = pack._replace(releases=tuple(r for r in pack.releases if r in {x.version for x in results}))
     proven: dict[str, set[str]] = {}
     for release in results:
         for f in release.findings:
@@ -62,7 +77,9 @@ def write(path: Path, pack: Pack, results: Iterable[Release], on: str) -> None:
             old = before.get(p.id, {})
             same = all(old.get(k) == v for k, v in entry.items())
             entries[p.id] = {**entry, "on": old["on"] if same else on}
-    doc = {"schema": SCHEMA, "pack": pack.id, "engine": pack.engine, "patterns": entries}
+    doc: dict[str, Any] = {"schema": SCHEMA, "pack": pack.id, "engine": pack.engine}
+    doc |= {"releases": list(pack.releases)} if sample else {}
+    doc["patterns"] = entries
     path.write_text(json.dumps(doc, indent=1, ensure_ascii=False) + "\n", "utf-8")
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from logscan.model import InputError
-from logscan.packs.ledger import claim, claimed, read, spans, stale, write
+from logscan.packs.ledger import claim, claimed, read, sampled, spans, stale, write
 from logscan.packs.prove import Owners, fills
 from logscan.packs.schema import Pack, Pattern, Site
 from logscan.packs.source import read_source
@@ -224,6 +224,16 @@ def test_a_range_that_was_not_proven_whole_shows(tmp_path: Path):
     path, p = tmp_path / "ledger.json", pack(PATTERN)
     write(path, p, results("1.1"), "2026-01-01")
     assert stale(p, read(path)) == ["toy/linear.toml:1: toy.linear.gemm claims ['1.1..1.2'] and was proven in ['1.1']"]
+
+
+def test_a_sample_of_releases_is_named_and_judged_by_itself(tmp_path: Path):
+    path, p = tmp_path / "ledger.json", pack(PATTERN)
+    write(path, p, results("1.1", "1.3"), "2026-01-01", sample=True)
+    assert sampled(path, p).releases == ("1.1", "1.3")
+    assert stale(sampled(path, p), read(path)) != []  # 1.3 is no release of the pattern's, and it was proven there
+    write(path, p, results("1.1"), "2026-01-01", sample=True)
+    assert stale(sampled(path, p), read(path)) == []
+    assert sampled(tmp_path / "none.json", p) == p
 
 
 def test_a_rerun_that_shows_the_same_keeps_the_date(tmp_path: Path):
