@@ -222,10 +222,16 @@ def _evidence(evidence: Evidence, text: Text) -> dict[str, Any]:
     }
 
 
+def _secret(fact: Fact) -> bool:
+    """Whether a fact is an argument that holds a secret. Names of our own (`kv.bytes_per_token`) are none."""
+    own = not fact.name.startswith(("request.", "config.", "env."))
+    return not own and _SECRET.search(fact.name) is not None and fact.value not in ("None", "")
+
+
 def _fact(fact: Fact, text: Text) -> dict[str, Any]:
     return {
         "name": fact.name,
-        "value": "[redacted]" if _SECRET.search(fact.name) and fact.value not in ("None", "") else text(fact.value),
+        "value": "[redacted]" if _secret(fact) else text(fact.value),
         "line": fact.line,
         "means": fact.means,
         "component": fact.component,
