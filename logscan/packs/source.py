@@ -14,8 +14,8 @@ from logscan.model import InputError
 from logscan.packs.cpp import SUFFIXES
 
 _ROOTS = {"trtllm": ("tensorrt_llm", "cpp/tensorrt_llm")}  # where the name differs from the engine's
-# Vendored projects print their own lines.
-_SKIPPED = ("third_party/", "tests/")
+# Vendored projects, and other programs of the package (SGLang's image generation), print their own lines.
+_SKIPPED = ("third_party/", "tests/", "multimodal_gen/")
 _VERSION_LINE = re.compile(rb"^Version: (\S+)", re.MULTILINE)
 _VERSION_PY = re.compile(rb"^(?:__version__ = )?(?:version|__version__) = ['\"]([^'\"]+)['\"]", re.MULTILINE)
 _DIST_NAME = re.compile(r"[A-Za-z0-9_.]+?-(\d[^-]*?)(?:\.tar\.gz|\.zip|-[^/]*\.whl)?")
