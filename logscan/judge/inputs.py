@@ -33,7 +33,7 @@ def mismatch(
 
     It shows the method that the engine resolved, or (`printed`) the quantization config that it read.
     """
-    if promise is not None and printed is not None and _formats(promise) != _formats(printed):
+    if promise is not None and printed is not None and _disagree(promise, printed):
         facts = tuple(f for f in boot.facts if f.name.startswith("promise.") and f.name != "promise.field")
         message = f"{promise.label} was given ({promise.source}), the log prints {printed.label} ({printed.source})"
         return Mismatch(message, facts)
@@ -52,6 +52,13 @@ def mismatch(
     given = "an unquantized checkpoint" if promise.method == "none" else f"a {promise.method} checkpoint"
     ran = "an unquantized model" if resolved == "none" else f"quantization={fact.value}"
     return Mismatch(f"{given} was given ({promise.label}), the engine line shows {ran}", (fact,))
+
+
+def _disagree(given: Promise, printed: Promise) -> bool:
+    """Whether the two name other number formats; a log that prints an algorithm without its groups names none."""
+    if given.algo is not None and given.algo == printed.algo:
+        return False
+    return bool(_formats(printed)) and _formats(given) != _formats(printed)
 
 
 def _formats(promise: Promise) -> frozenset[tuple[str, str]]:

@@ -251,6 +251,11 @@ def test_a_checkpoint_that_the_log_contradicts_is_told(judge: Judge) -> None:
     assert wrong["promise"]["authority"] == "given"
 
 
+def test_an_algorithm_without_its_layers_contradicts_nothing(judge: Judge) -> None:
+    log = TRT.format("1.2.0") + QUANT.format("MIXED_PRECISION", "FP8") + AUTO + CPP + TRT_READY
+    assert "LS701" not in codes(judge(log, NVFP4, gpu="B200"))
+
+
 @pytest.mark.parametrize(("gpu", "kinds"), [("H100", []), ("B200", ["rescaled"]), ("RTX 5090", ["rescaled"])])
 def test_block_scales_are_rounded_on_blackwell_without_a_line(judge: Judge, gpu: str, kinds: list[str]) -> None:
     found = row(judge(TRT.format("1.2.0") + AUTO + CPP + TRT_READY, BLOCK, gpu=gpu), "linear")
