@@ -16,6 +16,7 @@ from logscan.judge.derive import default_numeric, derive, outcomes_with
 from logscan.judge.evidence import Seen, cite
 from logscan.judge.knowledge import Knowledge
 from logscan.judge.order import Ask
+from logscan.judge.reasons import caveats_of, not_ready, splitting, unheard, why_nothing, why_open
 from logscan.model import (
     VERDICTS_WORST_FIRST,
     Boot,
@@ -187,14 +188,6 @@ def _would_show(outcome: Outcome, said: Collection[str], seen: Seen, bench: Benc
     )
 
 
-def unheard(boot: Boot) -> bool:
-    """Whether a logger of the engine is silent in this log, so that a line that is not there proves nothing.
-
-    TensorRT-LLM has two, of C++ and of Python, with levels of their own; the former may go to the other stream.
-    """
-    return boot.engine.name == "trtllm" and len(boot.census.voices) < 2
-
-
 # ---------------------------------------------------------------- the decision
 
 
@@ -253,7 +246,7 @@ def _from_lines(
         because=same[0].outcome.because if same else (),
     )
     if worst.verdict == "unproven":
-        return replace(row, kinds=(), reasons=_splitting(readings, bench) or _why_open(bench), caveats=row.caveats)
+        return replace(row, kinds=(), reasons=splitting(readings, bench) or why_open(bench), caveats=row.caveats)
     if worst.outcome.crashes or worst.verdict == "not-served":
         return replace(row, verdict="unproven", reasons=("line-untrusted",), extent=None, visibility=None)
     crashing = [r for r in readings if r.outcome.crashes and r.outcome.kernel in {n.outcome.kernel for n, _ in named}]
@@ -266,23 +259,23 @@ def _from_lines(
 
 def _from_derivation(base: Row, ask: Ask, seen: Seen, bench: Bench, readings: Sequence[Reading]) -> Row:
     if not readings:
-        return replace(base, reasons=_why_nothing(ask, seen, bench))
+        return replace(base, reasons=why_nothing(ask, seen, bench))
     kernels = _kernels((), readings) or tuple(Kernel(n, "logged") for n in dict.fromkeys(map(spelled, seen.selected)))
     verdicts = {r.verdict for r in readings}
-    caveats = _caveats(readings, bench)
+    caveats = caveats_of(readings, bench)
     if len(verdicts) > 1 or (seen.undecided and len({r.kinds for r in readings}) > 1):
-        reasons = _splitting(readings, bench) or ("unknown-kernel",)
+        reasons = splitting(readings, bench) or ("unknown-kernel",)
         return replace(base, reasons=reasons, kernels=kernels, caveats=caveats)
     first = readings[0]
     if first.verdict == "unproven":
-        return replace(base, reasons=_why_open(bench), kernels=kernels, caveats=caveats, ran=_label(first.numeric))
+        return replace(base, reasons=why_open(bench), kernels=kernels, caveats=caveats, ran=_label(first.numeric))
     if first.verdict == "not-served":
         row = replace(
             base, refusal=first.outcome.refusal, kernels=kernels, caveats=caveats, because=first.outcome.because
         )
         failed = bench.boot is not None and bench.boot.status == "failed" and not first.outcome.crashes
         if bench.boot is not None and not failed:
-            return replace(row, reasons=("line-untrusted",) if bench.ready else _not_ready(bench))
+            return replace(row, reasons=("line-untrusted",) if bench.ready else not_ready(bench))
         layer = first.outcome.layer
         return replace(row, verdict="not-served", authority="derived", visibility="warned", layer=layer)
     kinds = tuple(k for k in first.kinds if all(k in r.kinds for r in readings)) or first.kinds
@@ -304,19 +297,15 @@ def _from_derivation(base: Row, ask: Ask, seen: Seen, bench: Bench, readings: Se
         because=first.outcome.because,
     )
     if bench.boot is not None and not bench.ready and not seen.lines:
-        return replace(row, verdict="unproven", kinds=(), extent=None, visibility=None, reasons=_not_ready(bench))
+        return replace(row, verdict="unproven", kinds=(), extent=None, visibility=None, reasons=not_ready(bench))
     return _needs_ready(row, bench)
 
 
 def _needs_ready(row: Row, bench: Bench) -> Row:
     """`Selected` is not `ran`: kept needs a boot that got ready, a downgrade does not."""
     if row.verdict == "kept" and not bench.ready:
-        return replace(row, verdict="unproven", reasons=_not_ready(bench))
+        return replace(row, verdict="unproven", reasons=not_ready(bench))
     return row
-
-
-def _not_ready(bench: Bench) -> tuple[str, ...]:
-    return ("boot-failed",) if bench.boot is not None and bench.boot.status == "failed" else ("tail-missing",)
 
 
 # ---------------------------------------------------------------- words
@@ -344,67 +333,6 @@ def _kernels(named: Sequence[tuple[Reading, str]], readings: Sequence[Reading]) 
     if logged:
         return tuple(logged)
     return tuple(Kernel(name, "derived") for name in dict.fromkeys(r.outcome.kernel for r in readings) if name)
-
-
-def _caveats(readings: Sequence[Reading], bench: Bench) -> tuple[str, ...]:
-    out = []
-    if any(r.outcome.unset for r in readings) and bench.boot is not None:
-        out.append("env-assumed-unset")
-    if bench.boot is not None and bench.boot.engine.kind == "dev":
-        out.append("dev-version-bracketed")
-    return tuple(out)
-
-
-def _splitting(readings: Sequence[Reading], bench: Bench) -> tuple[str, ...]:
-    """The unknown atoms on which the verdicts hang, as reason codes, hardware first."""
-    reasons: list[str] = []
-    by_verdict: dict[str, list[Reading]] = {}
-    for r in readings:
-        by_verdict.setdefault(r.verdict, []).append(r)
-    for atom in dict.fromkeys(a for r in readings for a in r.outcome.assumed):
-        values = {v: {str(r.outcome.assumed.get(atom)) for r in rs} for v, rs in by_verdict.items()}
-        if len({frozenset(v) for v in values.values()}) > 1:
-            reasons.append(bench.tables.reason(atom))
-    if not reasons and len({r.outcome.releases for r in readings}) > 1:
-        reasons.append("version-ambiguous")
-    if "no-gpu" in reasons:  # toolkit and packages count on a known GPU only; once it is given they show
-        reasons = [r for r in reasons if r not in ("no-cuda", "no-package")]
-    order = ("no-gpu", "no-cuda", "no-package", "version-ambiguous")
-    return tuple(sorted(dict.fromkeys(reasons), key=lambda c: order.index(c) if c in order else len(order)))
-
-
-def _why_nothing(ask: Ask, seen: Seen, bench: Bench) -> tuple[str, ...]:
-    """Why neither lines nor tables say what ran."""
-    boot, reasons = bench.boot, []
-    if boot is not None:
-        if boot.engine.name is None:
-            reasons.append("unknown-engine")
-        if boot.census.head == "missing":
-            reasons.append("head-missing")
-        if not boot.census.levels.get("INFO") or unheard(boot):
-            reasons.append("log-level")
-        if boot.status == "failed":
-            reasons.append("boot-failed")
-        elif boot.status == "incomplete":
-            reasons.append("tail-missing")
-    if seen.lines:
-        reasons.append("unknown-kernel")
-    elif seen.undecided or seen.doubted:
-        reasons.append("line-untrusted")
-    if bench.machine.platform is None:
-        reasons.append("no-gpu")
-    if not bench.releases:
-        reasons.append("unknown-version")
-    return tuple(reasons) or ("not-printed-in-version",)
-
-
-def _why_open(bench: Bench) -> tuple[str, ...]:
-    """Why an axis of a known kernel stays open: what its gate hangs on, or the tables do not say."""
-    if bench.machine.platform is None or (bench.machine.platform == "cuda" and bench.machine.sm is None):
-        return ("no-gpu",)
-    if bench.machine.platform == "cuda" and bench.machine.cuda is None:
-        return ("no-cuda",)
-    return ("not-printed-in-version",)
 
 
 def _with_disagreement(

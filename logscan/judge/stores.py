@@ -15,7 +15,8 @@ from logscan.judge.derive import derive
 from logscan.judge.evidence import Seen, cite
 from logscan.judge.fmha import unfused
 from logscan.judge.order import Ask, is_set, requested_path
-from logscan.judge.rows import Bench, unheard, visible
+from logscan.judge.reasons import unheard
+from logscan.judge.rows import Bench, visible
 from logscan.model import Fact, Kernel, NumericPath, Operand, Outcome, Row, replace
 
 _CACHE = {  # the dtypes that SGLang allocates a cache in

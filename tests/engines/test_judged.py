@@ -89,6 +89,13 @@ def test_a_release_that_was_not_read_is_unproven(judge: Judge) -> None:
     assert found["verdict"] == "unproven"
 
 
+def test_an_undated_log_says_that_the_release_decides(judge: Judge) -> None:
+    found = row(judge(SGL.format(kv="auto") + SGL_READY, FP8, gpu="A100"), "linear")
+    assert found["verdict"] == "unproven" and "version-ambiguous" in found["reasons"]
+    dated = SGL.format(kv="auto") + "[2026-09-30 14:27:52] Using KV cache dtype: torch.bfloat16\n" + SGL_READY
+    assert row(judge(dated, FP8, gpu="H100"), "linear")["verdict"] == "kept"
+
+
 MARLIN = (
     "[2026-09-30 14:27:50] Your GPU does not have native support for FP8 computation but FP8 quantization is being "
     "used. Weight-only FP8 compression will be used leveraging the Marlin kernel. This may degrade performance for "
