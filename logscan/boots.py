@@ -295,6 +295,11 @@ class Boots:
         """Whether the last boot of every source is ready, or over."""
         return bool(self._current) and all(self._status(b)[0] != "incomplete" for b in self._current.values())
 
+    @property
+    def ready(self) -> bool:
+        """Whether every boot so far got ready, in a stream of one source: another's head may be cut off."""
+        return self._sources == {""} and bool(self._open) and all(self._status(b)[0] == "ready" for b in self._open)
+
     def end(self, line: int) -> None:
         """The stream has ended at this line: it belongs to the only source's last boot."""
         if len(self._current) == 1:

@@ -136,13 +136,11 @@ def read_log(source: Source, desk: Desk, watch: Watch | None = None) -> document
     boots = Boots(desk.packs, desk.recogniser)
     if watch is not None and watch.deadline is not None:
         source.until(watch.deadline)
-    skimming = False
     try:
         for record in source.records():
             changed = boots.feed(record)
-            if changed and not skimming and boots.decided:
-                skimming = True
-                source.skim(desk.recogniser.detector)
+            if changed and not source.skimming and boots.decided:
+                source.skim(desk.recogniser.detector, desk.recogniser.late(boots.ready))
             if watch is not None and watch.enough(record, changed, boots):
                 break
     except KeyboardInterrupt:

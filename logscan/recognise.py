@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
-from logscan.intake.scanner import detector
+from logscan.intake.scanner import Detector, Late, detector
 from logscan.model import Event, Record
 from logscan.packs.schema import Pack, Pattern
 
@@ -17,6 +18,7 @@ CLIP = 1 << 18  # bytes of a message that a regex may see
 TEXT = 2000  # characters of a line kept as evidence
 USER_TIMEOUT = 0.5  # seconds that a user pack's regex may take on one record
 
+START = ("boot.start", "request.args", "boot.engine")  # facts with which a boot begins
 Search = Callable[[bytes], "re.Match[bytes] | None"]
 
 
@@ -40,6 +42,21 @@ class Recogniser:
                     self._of.setdefault(literal.encode(), []).append(pattern)
         self.detector = detector(self._of)  # of every literal: what it does not find, no pattern owns
         self._found = self.detector.found
+
+    def late(self, ready: bool) -> Late:
+        """What can still tell something of a boot that is over, or ready, and what begins another one."""
+        return Late(self._later if ready else self.detector, self._starts)
+
+    @cached_property
+    def _starts(self) -> Detector:
+        return self._detector(lambda p: p.emits in START)
+
+    @cached_property
+    def _later(self) -> Detector:
+        return self._detector(lambda p: p.phase == "any" or p.emits in START or p.emits == "boot.ready")
+
+    def _detector(self, wanted: Callable[[Pattern], bool]) -> Detector:
+        return detector(x.encode() for p in self.patterns.values() if wanted(p) for x in p.literals)
 
     def events(self, record: Record) -> Sequence[Event]:
         """The patterns that hit the record, each once, with the physical line of the hit."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from logscan import cachefile
 from logscan.intake.framing import Framer, Item, strip_escapes
@@ -42,6 +42,13 @@ class Detector(Protocol):
 
     def found(self, text: bytes) -> Collection[bytes]:
         """The literals that stand in `text`."""
+
+
+class Late(NamedTuple):
+    """What is looked for once a boot is ready, and what would begin another one."""
+
+    detector: Detector
+    starts: Detector
 
 
 class HyperscanDetector:
@@ -158,7 +165,12 @@ def _shared(a: bytes, b: bytes) -> int:
 class Skimmer:
     """Finds the records of a stream in which the detector finds something, span by span."""
 
-    def __init__(self, detector: Detector, framer: Framer, wrapping: Wrapping, count: LineCount) -> None:
+    def __init__(
+        self, detector: Detector, framer: Framer, wrapping: Wrapping, count: LineCount, late: Late | None = None
+    ) -> None:
+        self._late = late
+        if late is not None:
+            detector = late.detector
         self._ends = detector.ends
         self._matches = detector.matches
         self._framer = framer
@@ -166,6 +178,12 @@ class Skimmer:
         self._count = count
         self._context = b""  # complete lines before the span
         self.framed_to = count.lines  # the framer has seen every line up to this one
+
+    def restarts(self, span: Span) -> bool:
+        """Whether something may start within the span, from which on every line counts again."""
+        if self._late is None:
+            return False
+        return bool(self._late.starts.ends(strip_escapes(span.data[span.start : span.stop])))
 
     def all(self, records: Iterable[Record]) -> Iterator[Record]:
         """Those of a run of records that hold a literal."""

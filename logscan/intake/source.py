@@ -12,9 +12,10 @@ from logscan.model import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from logscan.intake.scanner import Detector, Skimmer
+    from logscan.intake.scanner import Detector, Late, Skimmer
 
 Line = bytes
+_LINES = 64  # of a piece: envelopes are told by the lines that stand together
 _CRLF_SAMPLE = 8  # a banner's rows end in CRLF too, six of them
 
 
@@ -72,14 +73,15 @@ class Source:
         """Close the file."""
         self._reader.close()
 
-    def skim(self, detector: Detector) -> None:
-        """From the next block on, yield only the records in whose text the detector finds something.
+    def skim(self, detector: Detector, late: Late | None = None) -> None:
+        """From the next piece on, yield only the records in whose text the detector finds something; with `late` only
+        what that finds, until something starts again.
 
         May be called while `records()` runs: for the rest of a log whose boot is decided.
         """
         from logscan.intake.scanner import Skimmer
 
-        self._skimmer = Skimmer(detector, self._framer, self._wrapping, self._count)
+        self._skimmer = Skimmer(detector, self._framer, self._wrapping, self._count, late)
 
     def hits(self, detector: Detector) -> Iterator[Record]:
         """Only the records in whose text the detector finds something: those that `records()` would yield."""
@@ -89,10 +91,10 @@ class Source:
     def records(self) -> Iterator[Record]:
         """The records, in order, each as soon as its line is complete. Raises InputError on what is no log."""
         try:
-            for block in self._reader.text():
+            for block in self._pieces():
                 if self._skimmer is not None and self._skips:
                     for span in self._splitter.spans(block):
-                        yield from self._skimmer.span(span)
+                        yield from self._span(span)
                 elif lines := self._splitter.feed(block):
                     yield from self._records(lines)
             if lines := self._splitter.end():
@@ -107,14 +109,39 @@ class Source:
         finally:
             self.close()
 
+    def _pieces(self) -> Iterator[Line]:
+        """The text, in small pieces until it is skimmed: most boots are decided within a fraction of a block."""
+        for block in self._reader.text():
+            start = 0
+            while start < len(block):
+                stop = _lines_on(block, start) if self._skimmer is None else len(block)
+                yield block[start:stop]
+                start = stop
+
     @property
     def _skips(self) -> bool:
         """Whether lines may be left out: the head of the log is known, and no envelope must see every line."""
         return self._crlf is not None and not self._crlf and self._wrapping.stateless
 
-    def _records(self, lines: list[Line]) -> Iterator[Record]:
+    def _span(self, span: Span) -> Iterator[Record]:
+        if self._skimmer is not None and self._skimmer.restarts(span):
+            if self._count.lines > self._skimmer.framed_to:
+                yield from self._skimmer.all(self._framer.flush())
+                self._framer.forget()
+            self._skimmer = None
+        if self._skimmer is not None:
+            yield from self._skimmer.span(span)
+        else:
+            yield from self._records(span.data[span.start : span.stop].split(b"\n")[:-1], span.position)
+
+    @property
+    def skimming(self) -> bool:
+        """Whether lines are left out at this moment."""
+        return self._skimmer is not None
+
+    def _records(self, lines: list[Line], position: int | None = None) -> Iterator[Record]:
         first = self._count.lines + 1
-        self._count.add(len(lines), self._splitter.position)
+        self._count.add(len(lines), self._splitter.position if position is None else position)
         items = self._wrapping.unwrap(lines, first)
         if self._crlf is None and items:
             ended = all(item.payload[-1:] == b"\r" for item in items)
@@ -126,6 +153,15 @@ class Source:
             return records
         self._skimmer.framed_to = self.lines
         return self._skimmer.all(records)
+
+
+def _lines_on(block: bytes, start: int) -> int:
+    """The offset _LINES lines on, or the end of the block."""
+    for _ in range(_LINES):
+        start = block.find(b"\n", start) + 1
+        if not start:
+            return len(block)
+    return start
 
 
 def open_source(path: str) -> Source:

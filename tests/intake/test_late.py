@@ -1,0 +1,55 @@
+"""Once a boot is ready only what can still tell of it is read, until another one starts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import logscan
+
+BOOT = (Path(__file__).parents[2] / "fixtures" / "vllm-0.24.0-a100-fp8-dynamic" / "boot.log").read_bytes()
+REQUESTS = b"".join(
+    b'(APIServer pid=1) INFO:     10.0.0.%d:41225 - "POST /v1/chat/completions HTTP/1.1" 200 OK\n' % (i % 250)
+    for i in range(3000)
+)
+DIED = b"(EngineCore pid=142) ERROR 09-14 09:31:40 [core.py:900] EngineCore encountered a fatal error.\n"
+
+
+def triaged(tmp_path: Path, *parts: bytes) -> list[dict[str, Any]]:
+    log = tmp_path / "vllm.log"
+    log.write_bytes(b"".join(parts))
+    boots: list[dict[str, Any]] = [dict(b) for b in logscan.triage(log, gpu="A100")["logs"][0]["boots"]]
+    return boots
+
+
+def rows(boot: dict[str, Any]) -> list[tuple[str, str, str]]:
+    return [(r["path"], str(r["ran"]), r["verdict"]) for r in boot["paths"]]
+
+
+def evidence(boot: dict[str, Any], shift: int) -> list[tuple[str, str, int]]:
+    return [(f["name"], f["value"], f["line"] - shift) for f in boot["facts"]]
+
+
+def test_a_restart_is_read_line_by_line_again(tmp_path: Path) -> None:
+    (alone,) = triaged(tmp_path, BOOT)
+    first, second = triaged(tmp_path, BOOT, REQUESTS, BOOT, REQUESTS)
+    assert rows(first) == rows(second) == rows(alone)
+    shift = BOOT.count(b"\n") + REQUESTS.count(b"\n")
+    assert evidence(second, shift) == evidence(alone, 0)
+
+
+def test_a_death_long_after_ready_is_seen(tmp_path: Path) -> None:
+    (boot,) = triaged(tmp_path, BOOT, REQUESTS, DIED, REQUESTS)
+    assert boot["status"] == "died"
+
+
+def test_another_pod_whose_head_is_cut_off_is_read(tmp_path: Path) -> None:
+    lines = BOOT.split(b"\n")[:-1]
+    tail = lines[next(i for i, line in enumerate(lines) if b"Model loading took" in line) :]
+    first, second = (
+        b"".join(b"[pod/%s/vllm] %s\n" % (pod, line) for line in part)
+        for pod, part in ((b"a", [*lines, *REQUESTS.split(b"\n")[:-1]]), (b"b", tail))
+    )
+    boots = triaged(tmp_path, first, second)
+    assert [b["source"] for b in boots] == ["pod/a/vllm", "pod/b/vllm"]
+    assert any(f["name"] == "model.gib" for f in boots[1]["facts"])
