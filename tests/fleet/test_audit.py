@@ -159,14 +159,15 @@ def test_secrets_and_escapes_of_a_log_stay_out(fleet, audit):
         assert "\x1b" not in out and "hf_abcdefghijkl" not in out
 
 
+LOGS = 1200  # more than the workers have in hand at once
 COMMAND = [sys.executable, "-m", "logscan", "audit"]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT], ids=["kill -9", "Ctrl-C"])
 def test_stopped_in_the_middle_it_loses_nothing_and_repeats_nothing(fleet, tmp_path, how):
-    for i in range(400):
-        (fleet.logs / f"pod-{i:03}.log").write_text(fleet.text(core_pid=i + 1))
+    for i in range(LOGS):
+        (fleet.logs / f"pod-{i:04}.log").write_text(fleet.text(core_pid=i + 1))
     fleet.give()
     stores = [tmp_path / "stopped", tmp_path / "whole"]
     commands = [
@@ -182,9 +183,9 @@ def test_stopped_in_the_middle_it_loses_nothing_and_repeats_nothing(fleet, tmp_p
         assert process.returncode == 130 and out == b""
         assert b"the same command goes on from there" in err and err.count(b"\n") == 1
     kept = sum(file.read_text().count("\n") for file in stores[0].glob("manifest/*.jsonl"))
-    assert 0 < kept < 400
+    assert 0 < kept < LOGS
     results = [subprocess.run(command, capture_output=True, check=True) for command in commands]
-    assert results[0].stdout == results[1].stdout and results[0].stdout.count(b"\n") == 400
+    assert results[0].stdout == results[1].stdout and results[0].stdout.count(b"\n") == LOGS
     for store in stores:
         names = [
             json.loads(line)[0]
@@ -192,7 +193,7 @@ def test_stopped_in_the_middle_it_loses_nothing_and_repeats_nothing(fleet, tmp_p
             for line in file.read_text().split("\n")
             if line
         ]
-        assert len(names) == len(set(names)) == 400
+        assert len(names) == len(set(names)) == LOGS
 
 
 def test_shards_write_into_one_directory_at_the_same_time(fleet, tmp_path):
