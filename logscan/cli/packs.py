@@ -94,8 +94,9 @@ def listing(packs: Sequence[str] | None, format: str = "table", output: Path | N
 
     rows = []
     for pack in load(_dirs(packs)):
-        known = ledger.read(patterns_dir() / pack.id / "verify" / "ledger.json")
-        proven = {r for p in pack.patterns if p.id in known for r in ledger.claimed(p, pack)}
+        path = patterns_dir() / pack.id / "verify" / "ledger.json"
+        known, sample = ledger.read(path), ledger.sampled(path, pack)
+        proven = {r for p in pack.patterns if p.id in known for r in ledger.claimed(p, sample)}
         rows.append(
             {
                 "id": pack.id,
