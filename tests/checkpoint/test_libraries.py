@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from beside import SHARED
 
 from logscan.checkpoint import promise_from_dict
 from logscan.checkpoint.compressed_tensors import PRESETS
@@ -14,7 +15,6 @@ from logscan.model import NumericPath, Operand
 
 HERE = Path(__file__)
 SEEDS: dict[str, Any] = json.loads(HERE.with_name("seeds.json").read_text(encoding="utf-8"))
-SHARED = HERE.resolve().parents[2].parent / "shared" / "checkpoints"
 REMOVED = {"ct-actorder"}  # forms that the current library refuses and older ones wrote
 KEYS = ("config_groups", "ignore", "kv_cache_scheme", "format", "quantization_status", "quant_method")
 
@@ -22,7 +22,7 @@ KEYS = ("config_groups", "ignore", "kv_cache_scheme", "format", "quantization_st
 def configs(prefix: str) -> dict[str, Any]:
     """This project's examples of a family, and those of a sibling folder where there is one."""
     found = {name: seed["config"] for name, seed in SEEDS.items() if name.startswith(prefix) and name not in REMOVED}
-    for path in sorted(SHARED.glob(f"examples/{prefix}*.json")):
+    for path in sorted(SHARED.glob(f"checkpoints/examples/{prefix}*.json")):
         found[path.name] = json.loads(path.read_text(encoding="utf-8"))
     return found
 

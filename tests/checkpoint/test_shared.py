@@ -1,17 +1,16 @@
-"""Labelled configs and broken files of a sibling folder `shared`, where there is one."""
+"""Labelled configs and broken files where they lie beside the checkout."""
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
+from beside import SHARED, needs
 
 from logscan.checkpoint import CheckpointError, read_promise
 
-SHARED = Path(__file__).resolve().parents[2].parent / "shared"
 CHECKPOINTS = SHARED / "checkpoints"
-pytestmark = pytest.mark.skipif(not CHECKPOINTS.is_dir(), reason="no folder of labelled checkpoints beside the project")
+pytestmark = needs("checkpoints")
 
 
 def entries(name: str) -> dict[str, str]:

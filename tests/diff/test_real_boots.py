@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from beside import SHARED, needs
 
 from logscan import desk
 from logscan.diff import Side, compare
 
-SHARED = Path(__file__).resolve().parents[2] / "../shared"
-pytestmark = pytest.mark.skipif(not SHARED.is_dir(), reason="no real boots beside the checkout")
+pytestmark = [needs("corpus"), needs("cpu-boots")]
 
 
 def side(folder: Path, gpu: str) -> Side:

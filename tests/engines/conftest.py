@@ -7,6 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 
 import pytest
+from beside import SHARED
 
 from logscan.boots import Boots
 from logscan.intake import open_source
@@ -56,7 +57,6 @@ def read(tmp_path: Path, read_file: Callable[[Path], tuple[Boot, ...]]) -> Read:
 @pytest.fixture(scope="session")
 def shared() -> Path:
     """The folder of real logs and catalogues beside the checkout; the test is skipped where there is none."""
-    folder = Path(__file__).resolve().parents[2].parent / "shared"
-    if not (folder / "corpus").is_dir():
+    if not (SHARED / "corpus").is_dir():
         pytest.skip("no folder of real logs beside the checkout")
-    return folder
+    return SHARED

@@ -7,13 +7,13 @@ import re
 from pathlib import Path
 
 import pytest
+from beside import SHARED, needs
 
 from logscan.desk import Given
 from logscan.fleet.joins import Joins
 from logscan.fleet.listing import Item
 from logscan.fleet.scan import Scanner, Settings
 
-SHARED = Path(__file__).parents[2] / "../shared"
 LOGS = sorted((Path(__file__).parents[2] / "fixtures").glob("*/boot.log"))
 
 
@@ -86,7 +86,7 @@ def test_what_was_given_is_part_of_it(fleet):
             assert rows(fast.given(one), fleet.logs / name) == rows(slow.given(one), fleet.logs / name)
 
 
-@pytest.mark.skipif(not SHARED.is_dir(), reason="the corpus is not beside this checkout")
+@needs("corpus")
 def test_the_corpus_twice_over():
     fast, slow = scanners(Joins())
     for _ in range(2):

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+from beside import SHARED, needs
 
 from logscan.fleet.columns import blank
 from logscan.fleet.diff import compare
@@ -14,8 +15,6 @@ from logscan.fleet.store import Store
 from logscan.fleet.summary import summary
 from logscan.fleet.terminal import render
 from logscan.model import InputError
-
-SHARED = Path(__file__).parents[2] / "../shared"
 
 
 def boot(log, **cells):
@@ -234,7 +233,7 @@ def test_a_directory_without_an_audit(tmp_path):
 # ---------------------------------------------------------------- the corpus as a fleet
 
 
-@pytest.mark.skipif(not SHARED.is_dir(), reason="the corpus is not beside this checkout")
+@needs("corpus")
 def test_the_corpus_as_a_fleet_tells_what_its_labels_tell(audit, tmp_path):
     """Joined by `--inputs`, each boot has the verdict, the rows and the findings that a triage of its log alone has."""
     labels, rows = {}, []

@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
+from beside import SHARED, needs
 
 from logscan.checkpoint.reader import read_promise
 from logscan.judge.derive import derive
@@ -20,8 +20,8 @@ from logscan.judge.order import asks
 from logscan.judge.requests import rows as request_rows
 from logscan.model import Machine, Order, Outcome, Promise, replace
 
-ORACLE = Path(__file__).resolve().parents[3] / "shared" / "oracle"
-pytestmark = pytest.mark.skipif(not ORACLE.is_dir(), reason="the recorded selections are not here")
+ORACLE = SHARED / "oracle"
+pytestmark = needs("oracle")
 PACKAGES = ("flashinfer", "deep_gemm", "humming", "b12x", "conch", "fbgemm_gpu", "quark", "bitblas", "aiter")
 
 

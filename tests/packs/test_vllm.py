@@ -9,6 +9,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from beside import SHARED
 
 from logscan import versions
 from logscan.intake import open_source
@@ -21,7 +22,6 @@ from logscan.packs.schema import Pack, Pattern
 from logscan.recognise import Recogniser
 
 ROOT = Path(__file__).resolve().parents[2]
-SHARED = ROOT.parent / "shared"
 RELEASES = (
     *("0.5.5", "0.6.6", "0.7.3", "0.8.5", "0.9.2", "0.10.2", "0.11.0", "0.13.0", "0.15.1", "0.18.0", "0.20.0"),
     *("0.24.0", "0.28.0", "0.31.0", "0.33.0"),
