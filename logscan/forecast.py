@@ -23,6 +23,13 @@ if TYPE_CHECKING:
     from logscan.results import Expect
 
 SCHEMA = "logscan.expect/1"
+# What SGLang calls the flags that name a backend (its server_args.py).
+_ALIASES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    "sglang": {
+        "moe_backend": ("moe_runner_backend",),
+        "linear_backend": ("fp4_gemm_runner_backend", "fp8_gemm_runner_backend"),
+    }
+}
 _ENGINE = re.compile(r"(?P<name>[a-z]+)\s*(?P<span>[<>=!].*)")
 _TWO = re.compile(r"==\s*(?P<first>[^,.\s][^,\s]*?)\.\.(?P<last>[^,\s]+)")
 
@@ -53,14 +60,21 @@ def expect(
     known = next(p.releases for p in load([Path(p) for p in packs], examples=False) if p.engine == name)
     given: dict[str, Any] = {"ckpt": ckpt, "gpu": gpu, "cuda": cuda, "engine": engine, "have": _have(have)}
     given |= {"flags": dict(flags or {}), "env": dict(env or {})}
+    named = _named(name, flags or {})
     found = [
-        (text, predict(promise, flags or {}, machine, evaluated, knowledge, known, name))
+        (text, predict(promise, named, machine, evaluated, knowledge, known, name))
         for text, evaluated in wanted.items()
     ]
     if single:
         return cast("Expect", {"schema": SCHEMA, "given": given, **_outcome(found[0][1])})
     listed = [{"engine": f"{name}=={text}", **_outcome(rows)} for text, rows in found]
     return cast("Expect", {"schema": SCHEMA, "given": given, "releases": listed})
+
+
+def _named(engine: str, flags: Mapping[str, str]) -> dict[str, str]:
+    """The flags by the names that the engine has for them."""
+    aliases = _ALIASES.get(engine, {})
+    return {own: value for name, value in flags.items() for own in aliases.get(name, (name,))}
 
 
 def _have(have: Collection[str] | str | None) -> list[str] | None:

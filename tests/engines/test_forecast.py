@@ -79,6 +79,21 @@ def test_online_fp8_follows_the_toolkit_on_ada(tmp_path: Path, cuda: str, verdic
         assert (row["against"], row["cause"]) == ("default", "build")
 
 
+@pytest.mark.parametrize(
+    ("gpu", "backend", "verdict"),
+    [
+        ("B200", "marlin", "downgraded"),
+        ("B200", "flashinfer_cutlass", "kept"),
+        ("H100", "flashinfer_cutlass", "not-served"),
+    ],
+)
+def test_a_backend_that_is_asked_for(tmp_path: Path, gpu: str, backend: str, verdict: str) -> None:
+    row = linear(tmp_path, NVFP4, gpu, "sglang==0.5.13", flags={"linear_backend": backend})
+    assert row["verdict"] == verdict
+    if backend == "marlin":
+        assert row["cause"] == "request"
+
+
 def test_a_range_of_releases_shows_where_it_turns(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps({**PLAIN, "quantization_config": NVFP4}))
     document: dict[str, Any] = expect(str(tmp_path), "H100", "sglang==0.5.12..0.5.13")  # type: ignore[assignment]

@@ -217,6 +217,11 @@ def test_a_backend_that_was_replaced_is_told(judge: Judge) -> None:
     assert "LS208" in codes(judge(SGL.format(kv="auto") + line + SGL_READY, engine="sglang==0.5.16"))
 
 
+def test_an_algorithm_that_does_not_exist_is_told(judge: Judge) -> None:
+    line = PY.format("W", "Unsupported quant algo: W4A4, supported algos: dict_keys(['W4A16_MXFP4'])")
+    assert "LS601" in codes(judge(TRT.format("1.1.0") + line + TRT_READY))
+
+
 def test_a_quantization_that_pytorch_ignores_is_told(judge: Judge) -> None:
     line = PY.format(
         "W", "QuantConfig for pytorch backend is ignored. You can load quantized model with hf_quant_config"
