@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 import typer
 
 from logscan.cli import options
-from logscan.cli.root import app, command, execute
+from logscan.cli.root import app, command, execute, from_shell
 
 __all__ = ["app", "execute", "main"]
 
@@ -211,4 +211,4 @@ def demo(color: options.Color = "auto") -> None:
 
 def main() -> None:
     """The console script."""
-    app(prog_name="logscan")
+    from_shell()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from logscan.model import InputError
@@ -14,12 +16,13 @@ _SUMMARY_LIMIT = 1 << 20
 def write(text: str, output: Path | None = None) -> None:
     """Write to stdout, or to `output` through a temporary file beside it, so that readers never see half a report.
 
-    Raises InputError where the file cannot be written.
+    Raises InputError where the file, or stdout, cannot be written.
     """
     if output is None:
-        # Log text is any Unicode; a stdout of another encoding (LANG=C) must not end in a traceback.
-        encoding = sys.stdout.encoding or "ascii"
-        sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
+        with to_stdout():
+            # Log text is any Unicode; a stdout of another encoding (LANG=C) must not end in a traceback.
+            encoding = sys.stdout.encoding or "ascii"
+            sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
         return
     part = output.with_name(f".{output.name}.{os.getpid()}")
     try:
@@ -30,12 +33,35 @@ def write(text: str, output: Path | None = None) -> None:
         raise InputError(f"{output}: cannot be written: {error.strerror}; give another file with -o") from error
 
 
+@contextmanager
+def to_stdout() -> Iterator[None]:
+    """Around what writes to stdout: a full disk or a closed descriptor is an InputError; a closed pipe stays one."""
+    try:
+        if sys.stdout is None:
+            raise InputError("stdout: is closed; leave it open, or give a file with -o")
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        silence()
+        raise InputError(f"stdout: cannot be written: {error.strerror}") from error
+
+
+def silence() -> None:
+    """Let whatever is still to be written go nowhere: the interpreter flushes stdout once more on its way out."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def wants_color(when: str, output: Path | None = None) -> bool:
     """Whether to colour: as asked, or for `auto` only on a terminal that is not dumb and without NO_COLOR."""
     if when != "auto":
         return when == "always"
     return (
-        output is None and sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+        output is None
+        and sys.stdout is not None
+        and sys.stdout.isatty()
+        and not os.environ.get("NO_COLOR")
+        and os.environ.get("TERM") != "dumb"
     )
 
 

@@ -126,13 +126,13 @@ def _table(rows: Iterable[Mapping[str, Any]]) -> str:
 
 def lint(packs: Sequence[str] | None) -> int:
     """Write every problem of every pack: `file:line: severity: pattern: what`. 1 where there is an error."""
+    from logscan.cli.output import write
     from logscan.packs.lint import lint as problems_of
     from logscan.packs.load import load
 
     loaded = load(_dirs(packs))
     problems = problems_of(loaded)
-    for p in problems:
-        sys.stdout.write(f"{p.where}: {p.severity}: {p.pattern}: {p.message}\n")
+    write("".join(f"{p.where}: {p.severity}: {p.pattern}: {p.message}\n" for p in problems))
     errors = sum(p.severity == "error" for p in problems)
     total = sum(len(pack.patterns) for pack in loaded)
     sys.stderr.write(f"{total} patterns, {errors} errors, {len(problems) - errors} warnings\n")
@@ -141,12 +141,13 @@ def lint(packs: Sequence[str] | None) -> int:
 
 def test(packs: Sequence[str] | None) -> int:
     """Try every pattern on its own examples. 1 where one fails."""
+    from logscan.cli.output import write
     from logscan.packs.lint import failures
     from logscan.packs.load import load
 
     loaded = load(_dirs(packs))
     failed = [f"{p.where}: {p.id} {what}\n" for pack in loaded for p in pack.patterns for what in failures(p)]
-    sys.stdout.write("".join(failed))
+    write("".join(failed))
     lines = sum(len(p.match) + len(p.nomatch) for pack in loaded for p in pack.patterns)
     sys.stderr.write(f"{lines} lines of {sum(len(pack.patterns) for pack in loaded)} patterns, {len(failed)} failed\n")
     return int(bool(failed))
@@ -154,6 +155,7 @@ def test(packs: Sequence[str] | None) -> int:
 
 def new(line: str, engine: str) -> int:
     """Write the stub of a pattern for a log line. Raises InputError for a line without text."""
+    from logscan.cli.output import write
     from logscan.intake.framing import Framer, strip_escapes
     from logscan.model import InputError
     from logscan.packs.fleet import pack_of
@@ -161,6 +163,8 @@ def new(line: str, engine: str) -> int:
     from logscan.packs.stub import propose, toml
     from logscan.recognise import Recogniser
 
+    if line == "-" and sys.stdin is None:
+        raise InputError("packs new: stdin is closed; give the line itself, or pipe it in")
     raw = sys.stdin.buffer.readline() if line == "-" else line.encode("utf-8", "surrogateescape")
     record = Framer().frame(1, strip_escapes(raw).strip()).record
     if record.origin == "print":  # a message without its prefix: taken for the engine's
@@ -171,7 +175,7 @@ def new(line: str, engine: str) -> int:
     owner = next((e.pattern for e in Recogniser(load()).events(record)), None)
     if owner:
         sys.stderr.write(f"logscan: {owner} already reads this line\n")
-    sys.stdout.write(toml(propose(record, pack.id), record))
+    write(toml(propose(record, pack.id), record))
     return 0
 
 

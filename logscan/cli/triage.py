@@ -11,7 +11,7 @@ from typing import Any
 
 from logscan import document, policy
 from logscan.boots import Boots
-from logscan.cli.output import job_summary, wants_color, write
+from logscan.cli.output import job_summary, to_stdout, wants_color, write
 from logscan.desk import Desk, Given, Watch, cleaner, read_log
 from logscan.intake import open_source
 from logscan.model import SEVERITIES, InputError
@@ -98,7 +98,8 @@ def _tell_boot(name: str, boot: dict[str, Any], told: dict[tuple[str, int], str]
     if told.get(key) != outcome:
         told[key] = outcome
         write(boot_line(name, boot))
-        sys.stdout.flush()
+        with to_stdout():
+            sys.stdout.flush()
 
 
 def _tell_rest(doc: dict[str, Any], told: dict[tuple[str, int], str]) -> None:

@@ -42,6 +42,7 @@ class Reader:
 
     def __init__(self, path: str) -> None:
         self.name = path
+        self.spoken = "stdin" if path == "-" else path
         self.bytes = 0
         self.notes: list[str] = []
         self.live = False  # a pipe or terminal: more may come at any time
@@ -50,7 +51,7 @@ class Reader:
         self._mark = 0  # bytes of that
         self._hash: Any = None
         self._fd = 0 if path == "-" else _open(path)
-        mode = os.fstat(self._fd).st_mode
+        mode = _mode(self._fd, self.spoken)
         if stat.S_ISDIR(mode):
             self.close()
             raise InputError(f"{path}: is a directory; give the log file inside it")
@@ -101,7 +102,7 @@ class Reader:
                         digest = self._hash = None
                 yield block
         except OSError as error:
-            raise InputError(f"{self.name}: cannot be read: {error.strerror}") from None
+            raise InputError(f"{self.spoken}: cannot be read: {error.strerror}") from None
 
     def _in_time(self) -> bool:
         """Wait for a live stream to bring something, no longer than until the deadline."""
@@ -153,7 +154,7 @@ class Reader:
         """The encoding to convert from, "" for bytes that are text as they are. Raises InputError on binaries."""
         for magic, what, instead in _FOREIGN:
             if head.startswith(magic):
-                raise InputError(f"{self.name}: is {what}, not a log; {instead}")
+                raise InputError(f"{self.spoken}: is {what}, not a log; {instead}")
         if head.startswith((b"\xff\xfe", b"\xfe\xff")):
             return "utf-16"
         even, odd = head[:4096:2], head[1:4096:2]
@@ -162,12 +163,12 @@ class Reader:
                 return encoding
         sample = head[:65536].replace(b"\0", b"")  # a rotated log may begin with a hole of NULs
         if head and not sample:
-            raise InputError(f"{self.name}: holds only NUL bytes, not a log; give the engine's log as text")
+            raise InputError(f"{self.spoken}: holds only NUL bytes, not a log; give the engine's log as text")
         control = len(sample) - len(sample.translate(None, _CONTROL))
         broken = sample.decode("utf-8", "replace").count("\ufffd") if not sample.isascii() else 0
         if control > len(sample) * 0.1 or broken > len(sample) * 0.25:
             what = "model weights (safetensors)" if head[8:10] == b'{"' else "binary"
-            raise InputError(f"{self.name}: is {what}, not a log; give the engine's log as text, .gz or .zst")
+            raise InputError(f"{self.spoken}: is {what}, not a log; give the engine's log as text, .gz or .zst")
         return ""
 
 
@@ -179,6 +180,13 @@ def _open(path: str) -> int:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(f"{path}: cannot be opened: {reason}") from None
+
+
+def _mode(fd: int, path: str) -> int:
+    try:
+        return os.fstat(fd).st_mode
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
 
 
 def _widen(fd: int) -> None:

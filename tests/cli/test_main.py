@@ -210,3 +210,53 @@ def test_job_summary(tmp_path, monkeypatch):
         output.job_summary("x")
     monkeypatch.delenv("GITHUB_STEP_SUMMARY")
     assert output.job_summary("x") is False
+
+
+LOG = "logscan/demo/h100-0.24.log"
+
+
+def in_a_shell(script):
+    """A command line as a shell runs it, with `logscan` in it."""
+    from pathlib import Path
+
+    home = Path(__file__).parents[2]
+    command = script.replace("logscan ", f"{sys.executable} -m logscan ", 1)
+    return subprocess.run(["sh", "-c", command], capture_output=True, text=True, cwd=home, stdin=subprocess.DEVNULL)
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        (f"logscan triage {LOG} >&-", "logscan: stdout: is closed; leave it open, or give a file with -o\n"),
+        (f"logscan triage {LOG} --format json >&-", "logscan: stdout: is closed; leave it open, or give a file"),
+        (f"logscan triage {LOG} --format jsonl >&-", "logscan: stdout: is closed"),
+        ("logscan demo >&-", "logscan: stdout: is closed"),
+        ("logscan rules >&-", "logscan: stdout: is closed"),
+        (f"logscan triage {LOG} > /dev/full", "logscan: stdout: cannot be written: No space left on device\n"),
+        (f"logscan triage {LOG} --format jsonl > /dev/full", "logscan: stdout: cannot be written: No space left"),
+        ("logscan rules > /dev/full", "logscan: stdout: cannot be written: No space left on device\n"),
+        ("logscan packs list > /dev/full", "logscan: stdout: cannot be written: No space left on device\n"),
+        ("logscan packs new 'Using FooBar for x' > /dev/full", "logscan: stdout: cannot be written: No space left"),
+        ("logscan --help > /dev/full", "logscan: cannot write: No space left on device\n"),
+        ("logscan --version > /dev/full", "logscan: cannot write: No space left on device\n"),
+        ("logscan triage - <&-", "logscan: stdin: cannot be read: Bad file descriptor\n"),
+        ("logscan packs new - <&-", "logscan: packs new: stdin is closed"),
+        ("logscan audit - <&-", "logscan: -: stdin is closed"),
+        (f"logscan triage {LOG} no/such 2>/dev/full", ""),
+    ],
+)
+def test_streams_that_are_closed_or_full(command, told):
+    ended = in_a_shell(command)
+    assert (ended.returncode, ended.stdout if "2>" not in command else "") == (2, "")
+    assert ended.stderr.startswith(told) and ended.stderr.count("\n") == bool(told)
+
+
+def test_a_file_needs_no_stdout(tmp_path):
+    ended = in_a_shell(f"logscan triage {LOG} -o {tmp_path}/report --quiet >&-")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert (tmp_path / "report").read_text()
+
+
+def test_messages_never_end_up_among_the_data():
+    ended = in_a_shell("logscan packs test 2>&-")
+    assert (ended.returncode, ended.stdout) == (0, "")
