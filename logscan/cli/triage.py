@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from logscan import document, policy
 from logscan.boots import Boots
@@ -56,11 +56,13 @@ def run(
     reports: list[document.LogReport] = []
     unreadable = 0
     clean = cleaner(redact)
-    told: dict[tuple[str, int], str] = {}
+    told: dict[tuple[str, int], _Told] = {}
     for name in logs:
-        tell = partial(_tell, desk, name, clean, told) if format == "jsonl" and output is None else None
         try:
-            reports.append(read_log(open_source(name), desk, Watch(until == "ready", deadline, tell)))
+            source = open_source(name)
+            streams = source.live and format == "jsonl" and output is None
+            tell = partial(_tell, desk, name, clean, told) if streams else None
+            reports.append(read_log(source, desk, Watch(until == "ready", deadline, tell)))
         except InputError as error:
             if len(logs) == 1:
                 raise
@@ -84,29 +86,41 @@ def run(
     return _exit_code(doc, any(map(rules.fails, found)), strict, unreadable)
 
 
-def _tell(desk: Desk, name: str, clean: document.Text, told: dict[tuple[str, int], str], boots: Boots) -> None:
-    """Write a line for each boot that is decided, and again when it has changed, while the stream goes on."""
-    for judged in desk.judged(boots.snapshot()):
-        if judged.boot.status != "incomplete":
-            _tell_boot(name, document.boot_document(judged, clean), told)
+class _Told(NamedTuple):
+    """What a stream's reader last heard of a boot."""
+
+    outcome: str
+    line: str
 
 
-def _tell_boot(name: str, boot: dict[str, Any], told: dict[tuple[str, int], str]) -> None:
+def _tell(desk: Desk, name: str, clean: document.Text, told: dict[tuple[str, int], _Told], boots: Boots) -> None:
+    """Write a line for each boot that is decided, and again when its outcome changes, while the stream goes on."""
     from logscan.report.jsonl import boot_line
 
-    key, outcome = (name, boot["index"]), f"{boot['status']} {boot['verdict']} {[f['code'] for f in boot['findings']]}"
-    if told.get(key) != outcome:
-        told[key] = outcome
-        write(boot_line(name, boot))
-        with to_stdout():
-            sys.stdout.flush()
+    for judged in desk.judged(boots.snapshot()):
+        if judged.boot.status == "incomplete":
+            continue
+        boot = document.boot_document(judged, clean)
+        outcome = f"{boot['status']} {boot['verdict']} {[f['code'] for f in boot['findings']]}"
+        key = (name, boot["index"])
+        if key not in told or told[key].outcome != outcome:
+            told[key] = _Told(outcome, boot_line(name, boot))
+            write(told[key].line)
+            with to_stdout():
+                sys.stdout.flush()
 
 
-def _tell_rest(doc: dict[str, Any], told: dict[tuple[str, int], str]) -> None:
-    """At the end of the streams: the boots that were never decided, and those that changed since."""
+def _tell_rest(doc: dict[str, Any], told: Mapping[tuple[str, int], _Told]) -> None:
+    """At the end of the streams: the boots of which anything is new, so that the last line of each is the whole of it:
+    its last line, what a policy makes of it.
+    """
+    from logscan.report.jsonl import boot_line
+
     for log in doc["logs"]:
         for boot in log["boots"]:
-            _tell_boot(log["name"], boot, told)
+            line, last = boot_line(log["name"], boot), told.get((log["name"], boot["index"]))
+            if last is None or last.line != line:
+                write(line)
 
 
 def _say(text: str) -> None:

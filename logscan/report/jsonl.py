@@ -16,5 +16,5 @@ def render(doc: Json, **_: Any) -> str:
 
 
 def boot_line(log: str, boot: Json) -> str:
-    """One line for a boot; a stream writes it again when the boot's verdict or status changes."""
+    """One line for a boot; a live stream writes it again when the boot changes: the last of a log and index holds."""
     return json.dumps({"schema": SCHEMA, "log": log, **boot}) + "\n"
