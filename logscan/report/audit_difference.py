@@ -49,13 +49,13 @@ def _boot(change: Json) -> Iterator[Line]:
     before, after = change["before"] or {}, change["after"] or {}
     for name in dict.fromkeys([*before, *after]):
         if before.get(name) != after.get(name):
-            yield line(Span(f"{name:<10}"), *_step(before.get(name), after.get(name)), first="    ")
+            yield line(Span(f"{name:<9} "), *_step(before.get(name), after.get(name)), first="    ")
     for path in change["paths"]:
         title = " ".join(part for part in (path["path"], clean(path["group"], 80)) if part)
         yield line(Span(title), first="    ")
         was, now = path["before"] or {}, path["after"] or {}
         for name in dict.fromkeys([*was, *now]):
-            yield line(Span(f"{name:<10}"), *_step(was.get(name), now.get(name)), first="      ")
+            yield line(Span(f"{name:<9} "), *_step(was.get(name), now.get(name)), first="      ")
     for word, sign, style in (("added", "+", "bad"), ("removed", "-", "good")):
         for finding in change["findings"][word]:
             text = f"{finding['code']} {finding['severity']} · {clean(finding['message'])}"

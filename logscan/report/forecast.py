@@ -82,4 +82,4 @@ def _row(row: dict[str, Any], findings: list[dict[str, Any]], verbose: bool) -> 
 
 
 def _field(name: str, text: str) -> Line:
-    return line(Span(clean(text, 600)), first=f"    {name:<10}", rest=" " * 14)
+    return line(Span(clean(text, 600)), first=f"    {name:<9} ", rest=" " * 14)

@@ -150,7 +150,7 @@ def _hardware(hardware: Json) -> list[Span]:
 
 
 def _field(name: str, *spans: Span, indent: str = "  ") -> Line:
-    return line(*spans, first=f"{indent}{name:<10}", rest=" " * (len(indent) + 10))
+    return line(*spans, first=f"{indent}{name:<9} ", rest=" " * (len(indent) + 10))
 
 
 def _row(
@@ -165,7 +165,7 @@ def _row(
     yield line(*head, first="  ", rest="      ")
     order, ran = view.yardstick(row), row["ran"]
     if order:
-        words = {"request": "asked for", "default": "by default"}
+        words = {"request": "asked for", "default": "default"}
         yield _field(words.get(row["against"] or "", "promised"), Span(order), indent="    ")
     known = [Span(clean(ran, 200)), *_kernels(row, " by ")] if ran else [Span("unknown", "warn"), *_kernels(row, ": ")]
     yield _field("ran", *known, indent="    ")

@@ -132,3 +132,11 @@ def test_plain_text_needs_no_rich():
         "import sys, logscan.report.table as t; t.render({'verdict': None, 'logs': []}); print('rich' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False\n"
+
+
+def test_a_label_never_touches_what_it_labels(document):
+    """Measured against the release's own default, whose word is the longest."""
+    doc = document("downgraded")
+    row = next(row for row in doc["logs"][0]["boots"][0]["paths"] if row["path"] == "linear")
+    row |= {"against": "default", "default": "W8A8-FP8 block", "promised": None}
+    assert "\n    default   W8A8-FP8 block\n" in render(doc, "table", width=100)
