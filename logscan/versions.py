@@ -90,6 +90,13 @@ def contains(span: str, release: str) -> bool:
     return all(_holds(v.key, op, key) for op, key in clauses(span))
 
 
+def landmarks(spans: Sequence[str], known: Sequence[str]) -> list[str]:
+    """Releases at which ranges can be told apart: the known ones and those that the ranges name, in ascending order."""
+    named = (m[2] + ".post1" * (m[1] == ">") for span in spans for m in _CLAUSE.finditer(span))
+    found = {v.key: text for text in (*named, *known) if (v := parse(text))}
+    return [found[key] for key in sorted(found)]
+
+
 def _holds(key: Key, op: str, bound: Key) -> bool:
     return {
         ">=": key >= bound,

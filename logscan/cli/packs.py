@@ -33,7 +33,10 @@ def _list(format: Format = "table", packs: options.Packs = None, output: options
 
 @app.command("lint")
 def _lint(packs: options.Packs = None) -> None:
-    """Schema, examples, literals, ranges, and regexes that could take forever. Exit 1 on an error."""
+    """Schema, examples, literals, ranges, regexes that could take forever, rows that are never reached.
+
+    Exit 1 on an error.
+    """
     _run("lint", packs=packs)
 
 
@@ -125,13 +128,14 @@ def _table(rows: Iterable[Mapping[str, Any]]) -> str:
 
 
 def lint(packs: Sequence[str] | None) -> int:
-    """Write every problem of every pack: `file:line: severity: pattern: what`. 1 where there is an error."""
+    """Write every problem of every pack and of what it knows: `file:line: severity: pattern: what`. 1 for an error."""
     from logscan.cli.output import write
     from logscan.packs.lint import lint as problems_of
     from logscan.packs.load import load
+    from logscan.packs.rows import lint_knowledge
 
     loaded = load(_dirs(packs))
-    problems = problems_of(loaded)
+    problems = problems_of(loaded) + lint_knowledge(loaded, _dirs(packs))
     write("".join(f"{p.where}: {p.severity}: {p.pattern}: {p.message}\n" for p in problems))
     errors = sum(p.severity == "error" for p in problems)
     total = sum(len(pack.patterns) for pack in loaded)

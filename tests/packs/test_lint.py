@@ -24,6 +24,13 @@ def said(pattern: Pattern) -> list[str]:
     return [f"{p.severity}: {p.message}" for p in lint([pack])]
 
 
+def test_literals_that_count_need_one_line():
+    regex, match = r"^GPU (?P<kernel>\d{1,2}): for NVFP4 GEMM$", ("GPU 0: for NVFP4 GEMM",)
+    counted = GOOD._replace(regex=regex, match=match, literals=("GPU 0: ", "GPU 12: "))
+    assert said(counted) == []
+    assert said(counted._replace(literals=("GPU 0: ", "CPU 0: ")))[0].startswith("warning: no match line")
+
+
 def test_a_sound_pattern_is_sound():
     assert said(GOOD) == []
     assert list(failures(GOOD)) == []
@@ -45,6 +52,10 @@ def test_a_sound_pattern_is_sound():
         ({"id": "vllm.x"}, "error: id: patterns of this pack begin with toy."),
         ({"sites": (Site("selected", ">=9"),)}, "warning: engine '>=9': no release that pack.toml lists is in it"),
         ({"sites": (*GOOD.sites, *GOOD.sites)}, "error: two sites of toy/linear.py:choose overlap in 1.0 … 1.3"),
+        (
+            {"sites": (Site("selected", "", "toy/a.py:f", "INFO"), Site("warned", ">=2.0", "toy/a.py:f", "INFO"))},
+            "error: two sites of toy/a.py:f overlap in 2.0 … 2.0",
+        ),
         ({"sites": (Site("selected", "", "toy:x y"),)}, "error: source 'toy:x y': write it as path/file.py"),
         ({"sites": (Site("selected", "<1.1"), Site("selected", ">=1.3"))}, "warning: gap: no site covers 1.1 … 1.2"),
         ({"regex": GOOD.regex[1:]}, "warning: not anchored with ^"),
