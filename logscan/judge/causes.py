@@ -27,8 +27,9 @@ def explain(row: Row, ask: Ask, bench: Bench) -> Row:
         return replace(row, cause=flip.cause, remedy=_remedy(flip))
     machine = bench.machine
     unknown = machine.platform is None or (machine.platform == "cuda" and machine.sm is None)
-    derived = not unknown and derive(ask.order, machine, bench.releases, bench.tables)
-    return replace(row, cause="checkpoint" if derived else "unknown")
+    derived = () if unknown else derive(ask.order, machine, bench.releases, bench.tables)
+    here = bool(derived) and not any(_restores(ask, o, default) for o in derived)
+    return replace(row, cause="checkpoint" if here else "unknown")
 
 
 def _restores(ask: Ask, outcome: Outcome, default: NumericPath | None) -> bool:

@@ -75,11 +75,16 @@ def outcomes_with(
 ) -> tuple[Outcome, ...]:
     """All outcomes in which this kernel ran (a class name, a backend, or the log's spelling of one).
 
-    Those of the derivation where it has some; else, since a trusted line says so, those in which the kernel's needs are
-    taken for met. Empty for a kernel that the tables do not know.
+    Those of the derivation where it has some; else, since a trusted line says so, those on whatever machine chooses it;
+    else those in which the kernel's needs are taken for met. Empty for a kernel that the tables do not know.
     """
-    found = tuple(o for o in derive(order, machine, releases, tables) if o.kernel == kernel and not o.refusal)
-    return found or tuple(o for o in _forced(kernel, order, machine, releases, tables) if not o.refusal)
+    anywhere = machine._replace(platform=None, sm=None, gfx=None, cuda=None, packages={})
+    for place in (machine, anywhere):
+        outcomes = derive(order, place, releases, tables)
+        found = tuple(o for o in outcomes if (o.kernel or "").lower() == kernel.lower() and not o.refusal)
+        if found:
+            return found
+    return tuple(o for o in _forced(kernel, order, machine, releases, tables) if not o.refusal)
 
 
 def _forced(

@@ -39,13 +39,15 @@ def flips(
     """The changes after which every outcome serves `wanted`, nearest cause first; nothing where the checkpoint is it.
 
     `known` are the releases to try instead, ascending (a view of each is built: hand over few). Lazy: take as many as
-    needed.
+    needed. Nothing either where nothing need change: what deviates from its own derivation has no known cause.
     """
 
     def kept(order: Order = order, machine: Machine = machine, releases: Sequence[str] = releases) -> bool:
         outcomes = derive(order, machine, releases, tables)
         return bool(outcomes) and all(serves(o, wanted) for o in outcomes)
 
+    if kept():
+        return
     for name, value in order.flags.items():
         if name == "quantization" and not order.group and value == order.method:
             continue  # without this request there is nothing to keep

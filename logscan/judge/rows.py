@@ -70,7 +70,8 @@ def gemm_row(ask: Ask, seen: Seen, bench: Bench) -> Row:
     outcomes = derive(ask.order, bench.machine, bench.releases, bench.tables) if ask.order.method else ()
     readings = [_measure(ask, o, default) for o in outcomes]
     expected = readings
-    named = _named(ask, seen, bench, default)
+    named, strange = _named(ask, seen, bench, default)
+    strange = [name for name in strange if name not in {o.layer for o in outcomes}]  # a method's class, not a kernel
     if bench.boot is not None:
         readings = _still_possible(readings, named, seen, bench)
     evidence = tuple(cite(f) for f in seen.lines) + tuple(cite(f, "contradicts", why) for f, why in seen.doubted)
@@ -85,6 +86,9 @@ def gemm_row(ask: Ask, seen: Seen, bench: Bench) -> Row:
         evidence=evidence,
     )
     decided = _decide(base, ask, seen, bench, named, readings)
+    if strange and decided.verdict == "kept":
+        kernels = (*_kernels(named, ()), *(Kernel(name, "logged") for name in strange))
+        return replace(base, reasons=("unknown-kernel",), kernels=kernels)
     return _with_disagreement(decided, named, expected, outcomes)
 
 
@@ -118,21 +122,26 @@ def _measure(ask: Ask, outcome: Outcome, default: NumericPath | None) -> Reading
     return Reading(verdict, found + outcome.also, outcome.numeric, outcome.compute, outcome, against)
 
 
-def _named(ask: Ask, seen: Seen, bench: Bench, default: NumericPath | None) -> list[tuple[Reading, str]]:
-    """Readings of the kernels that trusted lines name, each with the kernel's name as the log spells it."""
+def _named(
+    ask: Ask, seen: Seen, bench: Bench, default: NumericPath | None
+) -> tuple[list[tuple[Reading, str]], list[str]]:
+    """Readings of the kernels that trusted lines name, each with the kernel's name as the log spells it.
+
+    Beside them the names that no table knows.
+    """
     out: dict[str, Reading] = {}
-    for fact in seen.selected or seen.shared:
-        name = spelled(fact)
-        outcomes = (
-            outcomes_with(name, ask.order, bench.machine, bench.releases, bench.tables) if name not in out else ()
-        )
+    strange: list[str] = []
+    for name in dict.fromkeys(map(spelled, seen.selected or seen.shared)):
+        outcomes = outcomes_with(name, ask.order, bench.machine, bench.releases, bench.tables)
         if outcomes:
             out[name] = _joint([_measure(ask, o, default) for o in outcomes])
+        else:
+            strange.append(name)
     numeric = ask.order.numeric
     if not out and seen.weight_only and numeric is not None and not seen.doubted:
         outcome = Outcome(ask.path, None, NumericPath(numeric.weights, None, "none"), "weight-only")
         out[""] = _measure(ask, outcome, default)
-    return [(reading, name) for name, reading in out.items()]
+    return [(reading, name) for name, reading in out.items()], strange
 
 
 def spelled(fact: Fact) -> str:
@@ -338,12 +347,17 @@ def _kernels(named: Sequence[tuple[Reading, str]], readings: Sequence[Reading]) 
 def _with_disagreement(
     row: Row, named: Sequence[tuple[Reading, str]], expected: Sequence[Reading], outcomes: Sequence[Outcome]
 ) -> Row:
-    """Mark a row whose trusted line no derived outcome explains: the table or the deployment is not what we think."""
+    """Mark a row whose trusted line no derived outcome explains: the table or the deployment is not what we think.
+
+    Such a line may still prove a downgrade; that the order is kept it cannot prove.
+    """
     names = [n for _, n in named if n]
     kernels = {r.outcome.kernel for r, n in named if n}
     if not outcomes or not names or any(r.outcome.kernel in kernels for r in expected):
         return row
     derived = ", ".join(dict.fromkeys(r.outcome.kernel or r.outcome.refusal or "?" for r in expected))
+    if row.verdict == "kept":
+        row = replace(row, verdict="unproven", reasons=("line-untrusted",))
     return replace(row, disagreement=f"the log names {', '.join(names)}; {derived} was expected")
 
 
