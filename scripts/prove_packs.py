@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Prove a pack over its whole range, and write what that shows: the ledger and the pages of `docs/packs/`.
 
-    scripts/prove_packs.py --cache DIR [--jobs N]               fetch and verify every release, write ledger and pages
-    scripts/prove_packs.py --cache DIR --releases 0.31.0 0.33.0    fetch and verify these only
-    scripts/prove_packs.py --engine sglang --sources FILE…      verify an engine of which not every release is at hand
-    scripts/prove_packs.py --pages                              write the pages only
+    scripts/prove_packs.py --cache DIR [--jobs N]            fetch and verify every release, write ledger and pages
+    scripts/prove_packs.py --cache DIR --releases 0.31.0 …   fetch and verify these only, write nothing
+    scripts/prove_packs.py --cache DIR --add 0.34.0          fetch and verify a new release, add it to ledger and pages
+    scripts/prove_packs.py --engine sglang --sources FILE…   verify an engine of which not every release is at hand
+    scripts/prove_packs.py --pages                           write the pages only
 
 Sources come from the package index that pip is set up for: sdists, or a wheel where a release has none. They are
 read, never installed or run, and stay in DIR. Exit 1 where a pattern is stale, too narrow or moved.
@@ -86,6 +87,7 @@ def main() -> int:
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--cache", type=Path)
     p.add_argument("--releases", nargs="*")
+    p.add_argument("--add", nargs="+", default=[], metavar="RELEASE")
     p.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     p.add_argument("--pages", action="store_true")
     p.add_argument("--engine", default=PACKAGE)
@@ -97,7 +99,9 @@ def main() -> int:
     if a.cache is None and not a.sources:
         p.error("--cache DIR: where the sources are kept; or --sources FILE…")
     pack = pack_of(a.engine)
-    wanted = a.releases or list(pack.releases)
+    if unlisted := set(a.add) - set(pack.releases):
+        p.error(f"{', '.join(sorted(unlisted))}: add it to `releases` in the pack.toml of {pack.id} first")
+    wanted = a.add or a.releases or list(pack.releases)
     results = verify_all(a.engine, a.sources or fetch(a.engine, wanted, a.cache), jobs=a.jobs)
     bad = 0
     for r in results:
@@ -109,7 +113,11 @@ def main() -> int:
                 print(f"  {f.kind}: {f.pattern} {f.where} {f.level} {f.detail[:160]!r}")
     if not a.releases and not bad:
         path = patterns_dir() / pack.id / "verify" / "ledger.json"
-        ledger.write(path, pack, results, datetime.date.today().isoformat(), sample=bool(a.sources))
+        today = datetime.date.today().isoformat()
+        if a.add:
+            ledger.add(path, pack, results, today)
+        else:
+            ledger.write(path, pack, results, today, sample=bool(a.sources))
         pages()
     return int(bad > 0)
 

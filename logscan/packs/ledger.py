@@ -83,6 +83,40 @@ def write(path: Path, pack: Pack, results: Iterable[Release], on: str, *, sample
     path.write_text(json.dumps(doc, indent=1, ensure_ascii=False) + "\n", "utf-8")
 
 
+def add(path: Path, pack: Pack, results: Iterable[Release], on: str) -> None:
+    """Write what a few releases prove into a ledger that holds the others: a new release is proven without all the old.
+
+    An entry whose pattern has changed since keeps its old claim, so that `stale` asks for its whole range.
+    """
+    results = list(results)
+    read_now = {r.version for r in results}
+    names = {*sampled(path, pack).releases, *read_now}
+    held = pack._replace(releases=tuple(r for r in pack.releases if r in names))
+    doc = json.loads(path.read_bytes())
+    entries = doc["patterns"]
+    for p in pack.patterns:
+        entry = entries.get(p.id, {"claim": claim(p), "proven": []})
+        if not sourced(p, pack.engine) or entry["claim"] != claim(p):
+            continue
+        new = {r.version for r in results for f in r.findings if f.kind == "proven" and f.pattern == p.id}
+        proven = new | (_named(entry["proven"], held) - read_now)
+        runs = spans([r for r in held.releases if r in proven], held)
+        entries[p.id] = entry if runs == entry["proven"] and "on" in entry else {**entry, "proven": runs, "on": on}
+    if "releases" in doc:
+        doc["releases"] = list(held.releases)
+    path.write_text(json.dumps(doc, indent=1, ensure_ascii=False) + "\n", "utf-8")
+
+
+def _named(runs: Iterable[str], pack: Pack) -> set[str]:
+    """The releases of runs as `spans` writes them."""
+    out: set[str] = set()
+    for run in runs:
+        first, _, last = run.partition("..")
+        at = pack.releases.index
+        out |= set(pack.releases[at(first) : at(last or first) + 1])
+    return out
+
+
 def spans(releases: Sequence[str], pack: Pack) -> list[str]:
     """Releases as runs of the pack's list: `0.15.0..0.18.1`; a run of one is itself."""
     at = [pack.releases.index(r) for r in releases]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from logscan.model import InputError
-from logscan.packs.ledger import claim, claimed, read, sampled, spans, stale, write
+from logscan.packs.ledger import add, claim, claimed, read, sampled, spans, stale, write
 from logscan.packs.prove import Owners, fills
 from logscan.packs.schema import Pack, Pattern, Site
 from logscan.packs.source import read_source
@@ -243,6 +243,31 @@ def test_a_rerun_that_shows_the_same_keeps_the_date(tmp_path: Path):
     assert read(path)[PATTERN.id]["on"] == "2026-01-01"
     write(path, p, results("1.2"), "2026-02-02")
     assert read(path)[PATTERN.id]["on"] == "2026-02-02"
+
+
+def test_a_new_release_is_proven_without_the_old_ones(tmp_path: Path):
+    path = tmp_path / "ledger.json"
+    old = PATTERN._replace(sites=(PATTERN.sites[0]._replace(engine=">=1.1"),))
+    write(path, pack(old)._replace(releases=("1.0", "1.1", "1.2")), results("1.1", "1.2"), "2026-01-01")
+    assert stale(pack(old), read(path)) != []
+    add(path, pack(old), results("1.3"), "2026-02-02")
+    assert stale(pack(old), read(path)) == []
+    assert read(path) == {PATTERN.id: {"claim": claim(old), "proven": ["1.1..1.3"], "on": "2026-02-02"}}
+    add(path, pack(old), results("1.3"), "2026-03-03")
+    assert read(path)[PATTERN.id]["on"] == "2026-02-02"
+    # A release that does not print it any more takes its proof back; a changed pattern keeps its old claim.
+    add(path, pack(old), [Release("x", "1.3", ())], "2026-04-04")
+    assert read(path)[PATTERN.id]["proven"] == ["1.1..1.2"]
+    add(path, pack(PATTERN), results("1.3"), "2026-05-05")
+    assert read(path)[PATTERN.id]["claim"] == claim(old)
+
+
+def test_a_new_pattern_is_added_and_so_is_a_release_to_a_sample(tmp_path: Path):
+    path, new = tmp_path / "ledger.json", PATTERN._replace(sites=(PATTERN.sites[0]._replace(engine=">=1.3"),))
+    write(path, pack()._replace(releases=("1.0", "1.1")), results("1.1"), "2026-01-01", sample=True)
+    add(path, pack(new), results("1.3"), "2026-02-02")
+    assert read(path) == {PATTERN.id: {"claim": claim(new), "proven": ["1.3"], "on": "2026-02-02"}}
+    assert sampled(path, pack(new)).releases == ("1.1", "1.3")
 
 
 def test_releases_are_written_as_runs():
