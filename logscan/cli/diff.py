@@ -14,6 +14,7 @@ from logscan.desk import Desk, Given, cleaner, read_log
 from logscan.diff import Side, audit_result, compare
 from logscan.model import InputError
 from logscan.redact import printable
+from logscan.report.view import log_name
 
 WORSE, NOTHING = 1, 3
 _LARGEST_DOCUMENT = 256 << 20
@@ -74,7 +75,7 @@ def _sides(old: Input, new: Input, packs: Sequence[str], redact: bool) -> tuple[
     desks = _Desks(packs)
     before, after = (_side(side, desks, redact) for side in (old, new))
     if before is None or after is None:
-        names = " and ".join(i.path for i, side in ((old, before), (new, after)) if side is None)
+        names = " and ".join(log_name(i.path) for i, side in ((old, before), (new, after)) if side is None)
         _say(f"{names}: no boot was recognised; give the boot log of vLLM, TensorRT-LLM or SGLang", False)
         return None
     return before, after
@@ -123,7 +124,9 @@ def _pick(listed: Sequence[tuple[str, dict[str, Any]]], side: Input) -> tuple[st
     for name, boot in listed:
         if boot["index"] == side.boot:
             return name, boot
-    raise InputError(f"{side.path}: has no boot {side.boot}; it holds boots 1 to {max(b['index'] for _, b in listed)}")
+    raise InputError(
+        f"{log_name(side.path)}: has no boot {side.boot}; it holds boots 1 to {max(b['index'] for _, b in listed)}"
+    )
 
 
 def _document(path: str) -> dict[str, Any] | None:
@@ -184,10 +187,8 @@ def _remarks(old: Side, new: Side, *, quiet: bool) -> None:
     """What makes a comparison doubtful."""
     for side in (old, new):
         if side.boot["status"] == "incomplete":
-            _say(
-                f"{side.log}: boot {side.boot['index']} is incomplete; what it lacks may only not have been printed",
-                quiet,
-            )
+            which = f"{log_name(side.log)}: boot {side.boot['index']}"
+            _say(f"{which} is incomplete; what it lacks may only not have been printed", quiet)
     if old.boot["engine"]["name"] != new.boot["engine"]["name"]:
         _say("the two boots are of different engines: facts are named alike, lines are not", quiet)
     if (old.boot["promise"] is None) != (new.boot["promise"] is None):

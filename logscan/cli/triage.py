@@ -15,6 +15,7 @@ from logscan.cli.output import job_summary, to_stdout, wants_color, write
 from logscan.desk import Desk, Given, Watch, cleaner, read_log
 from logscan.intake import open_source
 from logscan.model import SEVERITIES, InputError
+from logscan.report.view import log_name
 
 FOUND, BAD_INPUT, NOTHING = 1, 2, 3
 
@@ -129,11 +130,12 @@ def _say(text: str) -> None:
 
 def _notes(reports: Sequence[document.LogReport]) -> None:
     for report in reports:
+        name = log_name(report.name)
         for note in report.notes:
-            _say(f"{report.name}: {note}")
+            _say(f"{name}: {note}")
         if not report.boots:
             what = "is empty" if not report.bytes else "holds nothing that an engine pack knows"
-            _say(f"{report.name}: {what}; give the boot log of vLLM, TensorRT-LLM or SGLang, from its first line")
+            _say(f"{name}: {what}; give the boot log of vLLM, TensorRT-LLM or SGLang, from its first line")
 
 
 def _codes(texts: Sequence[str]) -> tuple[str, ...]:

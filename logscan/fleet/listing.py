@@ -55,7 +55,7 @@ def listing(paths: Iterable[str], spool: Path, stdin: IO[str] | None = None) -> 
     for path in paths:
         if path == "-":
             if stdin is None and sys.stdin is None:
-                raise InputError("-: stdin is closed; pipe the list of logs in, or name them")
+                raise InputError("stdin: is closed; pipe the list of logs in, or name them")
             named = [line.strip() for line in (stdin or sys.stdin).read().split("\n")]
             items: Iterable[Item] = (item for name in named if name for item in _missing_is_a_row(name, spool))
         else:

@@ -14,6 +14,8 @@ from hashlib import sha256
 from importlib.resources import files
 from typing import Any
 
+from logscan.report.view import many
+
 _TEXTS = ("log", "source", "outcome", "error", "verdict", "status", "worst", "model", "hardware", "engine", "version",
           "promise", "sm", "cuda", "ckpt", "joined", "unjoined", "modified")  # fmt: skip
 _NUMBERS = ("boot", "first", "last")
@@ -44,7 +46,7 @@ def headline(document: Mapping[str, Any]) -> str:
     """What the page is about, in a line."""
     totals = document["totals"]
     if document["verdict"] is None:
-        return f"Nothing recognised in {totals['logs']:,} logs"
+        return f"Nothing recognised in {many(totals['logs'], 'log')}"
     counts = " · ".join(f"{count:,} {verdict}" for verdict, count in totals["verdicts"].items())
     broken = f" · {totals['errors']:,} not readable" if totals["errors"] else ""
     return f"{counts}{broken}"

@@ -7,7 +7,7 @@ from typing import Any
 
 from logscan.report import text
 from logscan.report.text import BLANK, Line, Span, line
-from logscan.report.view import clean
+from logscan.report.view import clean, many
 
 _STYLE = {"not-served": "bad", "downgraded": "bad", "unproven": "warn", "kept": "good", "no-promise": "dim"}
 _SEVERITY = {"critical": "bad", "high": "bad", "medium": "warn", "low": "note", "info": "dim"}
@@ -36,10 +36,10 @@ def _headline(doc: Mapping[str, Any]) -> Iterator[Line]:
     totals = doc["totals"]
     verdict = doc["verdict"]
     if verdict is None:
-        yield line(Span("NOTHING RECOGNISED", "bad"), f" in {_many(totals['logs'], 'log')}")
+        yield line(Span("NOTHING RECOGNISED", "bad"), f" in {many(totals['logs'], 'log')}")
     else:
         severity = f" · severity {doc['worst']}" if doc["worst"] else ""
-        yield line(Span(verdict.upper(), _STYLE[verdict]), f" · {_many(totals['counted'], 'boot')}{severity}")
+        yield line(Span(verdict.upper(), _STYLE[verdict]), f" · {many(totals['counted'], 'boot')}{severity}")
     yield BLANK
     spans: list[Span | str] = []
     for name, count in totals["verdicts"].items():
@@ -49,12 +49,8 @@ def _headline(doc: Mapping[str, Any]) -> Iterator[Line]:
         yield line(*spans)
     scanned = doc["audit"].get("scanned")
     unchanged = totals["logs"] - (totals["logs"] if scanned is None else scanned)
-    same = f"; {_many(unchanged, 'log')} unchanged since an earlier audit" if unchanged else ""
-    yield line(Span(f"{_many(totals['logs'], 'log')}, {_many(totals['boots'], 'boot')} in them{same}", "dim"))
-
-
-def _many(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+    same = f"; {many(unchanged, 'log')} unchanged since an earlier audit" if unchanged else ""
+    yield line(Span(f"{many(totals['logs'], 'log')}, {many(totals['boots'], 'boot')} in them{same}", "dim"))
 
 
 def _matrix(rows: Sequence[Mapping[str, Any]]) -> list[list[_Cell]]:
@@ -63,7 +59,7 @@ def _matrix(rows: Sequence[Mapping[str, Any]]) -> list[list[_Cell]]:
             (clean(row["model"], 44), ""),
             (clean(row["gpu"], 24), ""),
             (clean(f"{_ENGINES.get(row['engine'], row['engine'])} {row['version']}", 28), ""),
-            (_many(row["boots"], "boot"), "dim"),
+            (many(row["boots"], "boot"), "dim"),
             *[(f"{count:,} {name}", _STYLE[name]) for name, count in row["verdicts"].items()],
         ]
         for row in rows
@@ -101,7 +97,7 @@ def _findings(rows: Sequence[Mapping[str, Any]], most: int) -> Iterator[Line]:
     yield line(Span("findings", "bold"))
     for row in rows[:most]:
         style = _SEVERITY[row["severity"]]
-        head = f" {row['severity']} · {row['slug']} · {_many(row['boots'], 'boot')}"
+        head = f" {row['severity']} · {row['slug']} · {many(row['boots'], 'boot')}"
         yield line(Span(row["code"], style), head, first="  ", rest="      ")
         yield line(clean(row["message"], 300), first="      ")
         for common in row["common"]:
@@ -125,7 +121,7 @@ def _outliers(rows: Sequence[Mapping[str, Any]], most: int) -> Iterator[Line]:
         yield line(clean(f"{row['model']} · {name} · {where}", 200), first="  ", rest="      ")
         for word, way, style in (("usual", row["usual"], ""), ("other", row["other"], "warn")):
             ran = clean(f"{way['kernels'] or '?'} → {way['ran'] or '?'}", 160)
-            told = f"{ran} · {_many(way['boots'], 'boot')} on {clean(', '.join(way['gpus']), 80)}"
+            told = f"{ran} · {many(way['boots'], 'boot')} on {clean(', '.join(way['gpus']), 80)}"
             yield line(Span(told, style), first=f"      {word}  ")
         yield line(Span(f"such as {clean(row['logs'][0], 200)}", "dim"), first="      ")
     yield from _more(len(rows), most)
@@ -137,7 +133,7 @@ def _unjoined(rows: Sequence[Mapping[str, Any]], most: int) -> Iterator[Line]:
     yield BLANK
     yield line(Span("no checkpoint found", "bold"))
     for row in rows[:most]:
-        told = f"{clean(row['model'], 80)} · {_many(row['boots'], 'boot')} · {clean(row['why'], 200)}"
+        told = f"{clean(row['model'], 80)} · {many(row['boots'], 'boot')} · {clean(row['why'], 200)}"
         yield line(told, first="  ", rest="      ")
     yield from _more(len(rows), most)
 
@@ -149,7 +145,7 @@ def _wrong(doc: Mapping[str, Any], most: int) -> Iterator[Line]:
     ):
         if rows:
             yield BLANK
-            yield line(Span(title, "bold"), Span(f" ({_many(len(rows), 'log')})", "dim"))
+            yield line(Span(title, "bold"), Span(f" ({many(len(rows), 'log')})", "dim"))
             for row in rows[:most]:
                 yield line(clean(row, 300), first="  ", rest="      ")
             yield from _more(len(rows), most)
@@ -162,4 +158,4 @@ def _trend(rows: Sequence[Mapping[str, Any]]) -> Iterator[Line]:
     yield line(Span("trend", "bold"))
     for row in rows[-10:]:
         verdicts = " · ".join(f"{count:,} {name}" for name, count in row["verdicts"].items())
-        yield line(f"{row['finished']}  {_many(row['logs'], 'log')}  {verdicts}", first="  ", rest="      ")
+        yield line(f"{row['finished']}  {many(row['logs'], 'log')}  {verdicts}", first="  ", rest="      ")

@@ -62,7 +62,11 @@ class Source:
     def notes(self) -> tuple[str, ...]:
         """What the reader should know: truncated, clipped, damaged."""
         clipped = self._splitter.clipped
-        more = [f"{clipped} lines are longer than a record may be: only both ends of them are read"] if clipped else []
+        more = (
+            [f"{clipped} line{'s are' if clipped > 1 else ' is'} longer than a record may be: only both ends are read"]
+            if clipped
+            else []
+        )
         return tuple(self._reader.notes + more)
 
     def until(self, deadline: float) -> None:

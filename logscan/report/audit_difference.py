@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 
+from logscan.report import view
 from logscan.report.text import BLANK, Line, Span, colored, line, plain
 from logscan.report.view import Json, clean
 
@@ -20,20 +21,22 @@ def render(doc: Json, *, verbose: bool = False, width: int | None = None, color:
 
 def _lines(doc: Json, verbose: bool) -> Iterator[Line]:
     count = len(doc["boots"])
-    tail = f" · {count} boot{'s' * (count != 1)} changed"
+    tail = f" · {view.many(count, 'boot')} changed"
     yield line(Span(doc["result"].upper(), _RESULTS[doc["result"]]), Span(tail, "dim"))
     yield BLANK
     for name in ("before", "after"):
         side = doc[name]
         verdicts = ", ".join(f"{number} {verdict}" for verdict, number in side["verdicts"].items())
         where = Span(clean(side["audit"]["directory"], 120), "bold")
-        yield line(where, Span(f" · {side['logs']} logs · {verdicts or 'no boots'}", "dim"), first=f"  {name:<8}")
+        yield line(
+            where, Span(f" · {view.many(side['logs'], 'log')} · {verdicts or 'no boots'}", "dim"), first=f"  {name:<8}"
+        )
     for change in doc["boots"] if verbose else doc["boots"][:_SHOWN]:
         yield BLANK
         yield from _boot(change)
     if count > _SHOWN and not verbose:
         yield BLANK
-        yield line(Span(f"and {count - _SHOWN} more boots (--verbose)", "dim"), first="  ")
+        yield line(Span(f"and {view.many(count - _SHOWN, 'more boot')} (--verbose)", "dim"), first="  ")
     if doc["findings"]:
         yield BLANK
         yield line(Span("Boots by rule", "bold"), first="  ")
@@ -78,7 +81,7 @@ def markdown(doc: Json) -> str:
     from logscan.report.markdown import cell
 
     before, after = doc["before"], doc["after"]
-    lines = [f"### logscan: **{doc['result']}** · {len(doc['boots'])} boots changed", ""]
+    lines = [f"### logscan: **{doc['result']}** · {view.many(len(doc['boots']), 'boot')} changed", ""]
     verdicts = dict.fromkeys([*before["verdicts"], *after["verdicts"]])
     if verdicts:
         lines += ["| verdict | before | after |", "|---|---|---|"]

@@ -77,7 +77,7 @@ def _headline(doc: Json) -> Iterator[Line]:
         known = [clean(hardware[key], 60) for key in ("gpu",) if hardware[key]]
         known += [f"{label} {hardware[key]}" for key, label in (("sm", "SM"), ("cuda", "CUDA")) if hardware[key]]
         parts = [view.engine_name(side["engine"]), *known, clean(side["model"], 120) if side["model"] else ""]
-        where = Span(f"{clean(side['log'], 200)} boot {side['index']}", "bold")
+        where = Span(f"{view.log_name(side['log'])} boot {side['index']}", "bold")
         yield line(where, Span(" · " + " · ".join(p for p in parts if p), "dim"), first=f"  {name:<8}")
 
 
@@ -118,14 +118,8 @@ def _row(row: Json, doc: Json, width: int) -> Iterator[Line]:
 
 
 def _ran(row: Json | None) -> list[str]:
-    if row is None:
-        return []
-    kernels = " or ".join(clean(k["name"], 80) for k in row["kernels"])
-    if row["ran"]:
-        return [clean(row["ran"], 200) + (f" by {kernels}" if kernels else "")]
-    if row["verdict"] == "no-promise":
-        return [kernels] if kernels else []
-    return [f"unknown: {kernels}" if kernels else "unknown"]
+    told = view.ran(row) if row is not None else ""
+    return [told] if told else []
 
 
 def _quotes(row: Json | None, log: str) -> list[str]:
@@ -145,7 +139,7 @@ def _evidence(row: Json) -> list[Json]:
 
 def _place(log: str, number: int | None) -> str:
     """`file:line`, without the folder: the heading has all of the path."""
-    name = clean(log, 200).rsplit("/", 1)[-1]
+    name = view.log_name(log).rsplit("/", 1)[-1]
     return f"{name}:{number}" if number else name
 
 
@@ -272,7 +266,8 @@ def markdown(doc: Json) -> str:
     lines = [f"### logscan: **{doc['result']}** · {step} · {after['status']}", ""]
     for name, side in (("before", before), ("after", after)):
         engine, gpu = code(view.engine_name(side["engine"])), side["hardware"]["gpu"]
-        lines.append(f"- {name}: {code(side['log'])} boot {side['index']}, {engine}{f', {code(gpu)}' if gpu else ''}")
+        log = code(view.log_name(side["log"]))
+        lines.append(f"- {name}: {log} boot {side['index']}, {engine}{f', {code(gpu)}' if gpu else ''}")
     lines += ["", "| what | before | after |", "|---|---|---|"]
     for row in doc["rows"]:
         if row["change"] != "same":

@@ -26,6 +26,8 @@ def _annotation(item: Shown, finding: Json) -> str:
         e["line"] for e in finding["evidence"]
     ]
     where = f"file={_property(item.log['name'])}," + (f"line={lines[0]}," if lines else "")
+    if item.log["name"] == "-":  # stdin is no file of the repository
+        where = ""
     title = _property(f"{finding['code']} {finding['slug']} ({finding['severity']})")
     text = " — ".join(clean(part, 600) for part in (finding["message"], finding["fix"]) if part)
     return f"::{_LEVELS[finding['severity']]} {where}title={title}::{_data(text)}\n"

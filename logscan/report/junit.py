@@ -46,7 +46,7 @@ def render(
 
 def _suite_name(item: Shown) -> str:
     source = f" {clean(item.boot['source'], 120)}" if item.boot["source"] else ""
-    return f"{clean(item.log['name'], 200)}{source} boot {item.boot['index']}"
+    return f"{view.log_name(item.log['name'])}{source} boot {item.boot['index']}"
 
 
 def _counts(cases: list[Case]) -> str:
@@ -91,7 +91,7 @@ def _failure(name: str, findings: list[Json], item: Shown) -> Case:
             f"{finding['code']} {finding['severity']}: {clean(finding['message'])}",
             f"do: {clean(finding['fix'], 600)}",
         ]
-        lines += [f"{clean(item.log['name'], 200)}:{e['line']}: {clean(e['text'])}" for e in finding["evidence"]]
+        lines += [f"{view.log_name(item.log['name'])}:{e['line']}: {clean(e['text'])}" for e in finding["evidence"]]
     return Case(name, "failure", f"{worst['code']} {worst['slug']}", clean(worst["message"]), "\n".join(lines))
 
 

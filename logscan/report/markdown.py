@@ -17,12 +17,15 @@ _SPECIAL = re.compile(r"[\\`*_{}\[\]<>#!|~&$]|:(?=//)")
 def render(doc: Json, *, boots: str = "last", **_: Any) -> str:
     """Headline, a table of rows for each boot, its findings with what to do, and the lines that show them."""
     drawn = view.worst_first(view.shown(doc, boots))
-    lines = [f"### logscan: {_headline(doc)}"]
+    lines = [f"### logscan: {_headline(doc, drawn)}"]
     for item in drawn:
         lines += ["", *_boot(item)]
     for log in doc["logs"]:
         if not log["boots"]:
-            lines += ["", f"{code(log['name'])}: no line of a vLLM, TensorRT-LLM or SGLang boot was recognised."]
+            lines += [
+                "",
+                f"{code(view.log_name(log['name']))}: no line of a vLLM, TensorRT-LLM or SGLang boot was recognised.",
+            ]
     return "\n".join(lines) + "\n"
 
 
@@ -47,10 +50,10 @@ def prose(text: object) -> str:
     return _SPECIAL.sub(r"\\\g<0>", clean(text, 600)).replace("@", "@\N{WORD JOINER}")
 
 
-def _headline(doc: Json) -> str:
+def _headline(doc: Json, drawn: list[Shown]) -> str:
     if doc["verdict"] is None:
         return "**nothing recognised**"
-    worst = f"severity {doc['worst']}" if doc["worst"] else "no findings"
+    worst = f"severity {doc['worst']}" if doc["worst"] else view.no_findings(item.boot for item in drawn)
     return f"**{doc['verdict']}** · {doc['status']} · {worst}"
 
 
@@ -58,7 +61,7 @@ def _boot(item: Shown) -> Iterator[str]:
     log, boot = item.log, item.boot
     hardware, promise = boot["hardware"], boot["promise"]
     source = f" · {code(boot['source'])}" if boot["source"] else ""
-    yield f"{code(log['name'])} boot {boot['index']}{source}: **{boot['verdict']}** · {boot['status']}"
+    yield f"{code(view.log_name(log['name']))} boot {boot['index']}{source}: **{boot['verdict']}** · {boot['status']}"
     yield ""
     yield f"- engine {code(view.engine_name(boot['engine']))}" + (
         f", model {code(boot['model'])}" if boot["model"] else ""
@@ -80,7 +83,7 @@ def _boot(item: Shown) -> Iterator[str]:
             f"**{row['verdict']}**",
             f"{row['against'] or ''} {cell(order)}" if order else "",
         ]
-        cells += [cell(row["ran"]) if row["ran"] else "unknown", ", ".join(row["kinds"] or row["reasons"])]
+        cells += [cell(view.ran(row)), ", ".join(row["kinds"] or row["reasons"])]
         cells += [row["cause"] or "", row["visibility"] or ""]
         yield "| " + " | ".join(text.strip() for text in cells) + " |"
     yield from _reasons(boot)
@@ -104,4 +107,4 @@ def _finding(finding: Json, log: Json) -> Iterator[str]:
     if finding["fix"] and not finding["waived"]:
         yield f"  - do: {prose(finding['fix'])}"
     for item in finding["evidence"]:
-        yield f"  - {code(log['name'], 80)} line {item['line']} ({item['means']}): {code(item['text'])}"
+        yield f"  - {code(view.log_name(log['name']), 80)} line {item['line']} ({item['means']}): {code(item['text'])}"

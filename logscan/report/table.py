@@ -55,23 +55,27 @@ def _look(word: str) -> Span:
 
 def _headline(doc: Json, drawn: list[Shown], boots: str) -> Iterator[Line]:
     if doc["verdict"] is None:
-        yield line(Span("NOTHING RECOGNISED", "bad"), " in ", ", ".join(clean(log["name"], 80) for log in doc["logs"]))
+        yield line(
+            Span("NOTHING RECOGNISED", "bad"),
+            " in ",
+            ", ".join(clean(view.log_name(log["name"]), 80) for log in doc["logs"]),
+        )
         return
-    yield line(*_verdict(doc["verdict"], doc["status"], doc["worst"]))
+    yield line(*_verdict(doc["verdict"], doc["status"], doc["worst"], [item.boot for item in drawn]))
     logs, total = len(doc["logs"]), sum(len(log["boots"]) for log in doc["logs"])
     if logs > 1 or total > 1:
-        count = f"{len(drawn)} boot{'s' * (len(drawn) > 1)} in {logs} log{'s' * (logs > 1)}"
+        count = f"{view.many(len(drawn), 'boot')} in {view.many(logs, 'log')}"
         hidden = total - len(drawn)
         more = f"; {hidden} earlier not shown (--boots all)" if hidden and boots == "last" else ""
         yield line(Span(f"{'worst of ' * (len(drawn) > 1)}{count}{more}", "dim"))
 
 
-def _verdict(verdict: str, status: str | None, worst: str | None) -> list[Span]:
+def _verdict(verdict: str, status: str | None, worst: str | None, boots: list[Json]) -> list[Span]:
     spans = [Span(verdict.upper(), _LOOKS[verdict][1] if verdict != "no-promise" else "bold")]
     for label, word in (("", status), ("severity ", worst)):
         if word:
             spans += [Span(" · ", "dim"), Span(label), _look(word)]
-    return spans if worst else [*spans, Span(" · ", "dim"), Span("no findings")]
+    return spans if worst else [*spans, Span(" · ", "dim"), Span(view.no_findings(boots))]
 
 
 def _boot(item: Shown, verbose: bool, alone: bool) -> Iterator[Line]:
@@ -118,9 +122,9 @@ def _identity(item: Shown, alone: bool) -> Iterator[Line]:
     span = f"lines {boot['lines']['first']}–{boot['lines']['last']}"
     source = f" · {clean(boot['source'], 120)}" if boot["source"] else ""
     mixed = " · interleaved" if boot["lines"]["interleaved"] else ""
-    yield line(Span(clean(log["name"], 200), "bold"), Span(f" · {where} · {span}{source}{mixed}", "dim"))
+    yield line(Span(view.log_name(log["name"]), "bold"), Span(f" · {where} · {span}{source}{mixed}", "dim"))
     if not alone:
-        yield line(*_verdict(boot["verdict"], boot["status"], view.worst(boot)), first="  ")
+        yield line(*_verdict(boot["verdict"], boot["status"], view.worst(boot), [boot]), first="  ")
     engine, hardware, promise = boot["engine"], boot["hardware"], boot["promise"]
     known = f" ({engine['authority']})" if engine["authority"] else ""
     yield _field("engine", Span(view.engine_name(engine)), Span(known, "dim"))
@@ -240,7 +244,7 @@ def _times(count: int) -> Span:
 
 def _place(log: Json, number: int) -> str:
     """`file:line`; of a long path the file's name, since the heading has all of it."""
-    name = clean(log["name"], 200)
+    name = view.log_name(log["name"])
     return f"{name if len(name) <= 40 else name.rsplit('/', 1)[-1]}:{number}"
 
 
@@ -304,7 +308,7 @@ def _silent_logs(doc: Json) -> Iterator[Line]:
         if log["boots"]:
             continue
         yield BLANK
-        yield line(Span(clean(log["name"], 200), "bold"), Span(f" · {log['lines']} lines", "dim"))
+        yield line(Span(view.log_name(log["name"]), "bold"), Span(f" · {view.many(log['lines'], 'line')}", "dim"))
         yield _field("why", Span("No line of a vLLM, TensorRT-LLM or SGLang boot was recognised in it."))
         yield _field(
             "do", Span("Give the log of the engine itself, from its start; --engine names it where it is cut.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from logscan.model import SEVERITIES, VERDICTS_WORST_FIRST
@@ -23,6 +23,34 @@ def clean(value: object, limit: int = 400) -> str:
     """Text of a log or a checkpoint on one line: nothing that steers a terminal, at most `limit` characters."""
     text = " ".join(printable(str(value)[: 4 * limit]).replace("\ufffe", "").replace("\uffff", "").split())
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def many(count: int, noun: str) -> str:
+    """`1 line`, `2,000 lines`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def log_name(name: str) -> str:
+    """A log as people call it: `-` is what they pipe in."""
+    return "stdin" if name == "-" else clean(name, 200)
+
+
+def no_findings(boots: Iterable[Json]) -> str:
+    """What is said of boots without a severity: no findings, or only waived ones."""
+    waived = sum(finding["waived"] is not None for boot in boots for finding in boot["findings"])
+    return f"{waived} waived" if waived else "no findings"
+
+
+def ran(row: Json) -> str:
+    """What ran and by which kernel or backend: `W8A16-FP8 by Marlin`, `unknown: FLASH_ATTN`; "" for no promise and
+    no kernel.
+    """
+    kernels = " or ".join(clean(kernel["name"], 80) for kernel in row["kernels"])
+    if row["ran"]:
+        return clean(row["ran"], 200) + (f" by {kernels}" if kernels else "")
+    if row["verdict"] == "no-promise":
+        return kernels
+    return f"unknown: {kernels}" if kernels else "unknown"
 
 
 def shown(doc: Json, boots: str = "last") -> list[Shown]:
@@ -111,8 +139,8 @@ def yardstick(row: Json) -> str | None:
 
 def one_line(row: Json) -> str:
     """`linear group_0: W8A8-FP8 … → W8A16-FP8 …`."""
-    order, ran = yardstick(row), clean(row["ran"], 200) if row["ran"] else "unknown"
-    return f"{title(row)}: {order} → {ran}" if order else f"{title(row)}: {ran}"
+    order, told = yardstick(row), ran(row) or "unknown"
+    return f"{title(row)}: {order} → {told}" if order else f"{title(row)}: {told}"
 
 
 def title(row: Json) -> str:

@@ -241,7 +241,7 @@ def in_a_shell(script):
         ("logscan --version > /dev/full", "logscan: cannot write: No space left on device\n"),
         ("logscan triage - <&-", "logscan: stdin: cannot be read: Bad file descriptor\n"),
         ("logscan packs new - <&-", "logscan: packs new: stdin is closed"),
-        ("logscan audit - <&-", "logscan: -: stdin is closed"),
+        ("logscan audit - <&-", "logscan: stdin: is closed"),
         (f"logscan triage {LOG} no/such 2>/dev/full", ""),
     ],
 )

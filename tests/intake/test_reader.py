@@ -220,7 +220,7 @@ def test_memory_is_constant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     ).stdout
     count, size, line, *_, rss = out.split()
     assert (int(count), int(size), int(line)) == (2, 1 << 18, 2)
-    assert "1 lines are longer than a record may be" in out
+    assert "1 line is longer than a record may be" in out
     assert int(rss) < 64
 
 

@@ -126,3 +126,15 @@ def test_prometheus_counts_findings_by_model_and_rule(document):
     assert counted == {"LS101": 2, "LS201": 2, "LS409": 2, "LS411": 2}
     verdicts = families["logscan_boot_verdict"].samples
     assert [(s.labels["verdict"], s.value) for s in verdicts] == [("downgraded", 1)]
+
+
+def test_markdown_names_the_kernel_that_the_table_names(document):
+    """Where a path's numbers are unknown its backend may be known."""
+    doc = document("downgraded")
+    rows = {row["path"]: row for row in doc["logs"][0]["boots"][0]["paths"]}
+    rows["linear"] |= {"kernels": [{"name": "Marlin", "authority": "logged"}, {"name": "Humming", "authority": None}]}
+    rows["attention"] |= {"ran": None, "kernels": [{"name": "FLASH_ATTN", "authority": "logged"}]}
+    rows["attention"]["verdict"] = "unproven"
+    text = render(doc, "markdown")
+    assert f"| `{rows['linear']['ran']} by Marlin or Humming` |" in text
+    assert "| `unknown: FLASH_ATTN` |" in text

@@ -140,3 +140,30 @@ def test_a_label_never_touches_what_it_labels(document):
     row = next(row for row in doc["logs"][0]["boots"][0]["paths"] if row["path"] == "linear")
     row |= {"against": "default", "default": "W8A8-FP8 block", "promised": None}
     assert "\n    default   W8A8-FP8 block\n" in render(doc, "table", width=100)
+
+
+@pytest.mark.parametrize("format", ["table", "markdown"])
+def test_waived_findings_are_no_absence_of_findings(document, format):
+    doc = document("downgraded")
+    doc["worst"] = None
+    for finding in doc["logs"][0]["boots"][0]["findings"]:
+        finding["waived"] = "known"
+    head = render(doc, format).split("\n")[0]
+    assert head.endswith(f" · {len(doc['logs'][0]['boots'][0]['findings'])} waived")
+
+
+@pytest.mark.parametrize("format", ["table", "markdown", "junit", "github"])
+@pytest.mark.parametrize("name", ["downgraded", "empty"])
+def test_stdin_is_called_so(document, name, format):
+    doc = document(name)
+    doc["logs"][0]["name"] = "-"
+    text = render(doc, format)
+    assert format == "github" or "stdin" in text or (name, format) == ("empty", "junit")
+    for dash in ("-:", "`-`", "- ·", '"- boot', "file=-", "in -"):
+        assert dash not in text
+
+
+def test_one_line_is_no_lines(document):
+    doc = document("empty")
+    doc["logs"][0]["lines"] = 1
+    assert " · 1 line\n" in render(doc, "table")
