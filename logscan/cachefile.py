@@ -1,7 +1,8 @@
 """Compiled things between runs: plain values in the user's cache directory, under a key of what they were made from.
 
 A damaged, foreign or unwritable file costs time, nothing else. `marshal` must never see damaged bytes, so a checksum
-stands before the payload.
+stands before the payload. Whoever stores something also clears away what is old: a new release, interpreter or place of
+installation has files of its own, and nobody would miss the others.
 """
 
 from __future__ import annotations
@@ -10,11 +11,14 @@ import hashlib
 import marshal
 import os
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 _FORMAT = b"logscan-cache-1\n"
 _CHECK = 16  # bytes of BLAKE2b
+MOST = 128  # files that are kept; an installation has about 20
+OLDEST = 30 * 24 * 3600  # seconds since a file was written
 
 
 def _check(data: bytes) -> bytes:
@@ -51,3 +55,22 @@ def store(name: str, key: bytes, value: Any) -> None:
         part.replace(path)
     except OSError:
         return
+    prune(path.parent)
+
+
+def prune(folder: Path) -> None:
+    """Remove files that were written more than `OLDEST` seconds ago, and all but the newest `MOST`. Never raises."""
+    try:
+        with os.scandir(folder) as entries:
+            found = sorted(
+                ((e.stat().st_mtime, e.path) for e in entries if e.is_file(follow_symlinks=False)), reverse=True
+            )
+    except OSError:
+        return  # another run clears the same folder
+    limit = time.time() - OLDEST
+    for n, (written, path) in enumerate(found):
+        if n >= MOST or written < limit:
+            try:
+                os.unlink(path)
+            except OSError:
+                continue

@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from logscan import cachefile
+
 _FORMAT = b"logscan-toml-1\n"
 _CHECK = 32  # bytes of SHA-256
 
@@ -58,3 +60,4 @@ def _store(cached: Path, head: bytes, value: dict[str, Any]) -> None:
         part.replace(cached)
     except OSError:
         return  # a read-only home costs time, nothing else
+    cachefile.prune(cached.parent)
