@@ -10,13 +10,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 
-from logscan import versions
 from logscan.meaning import distinct_kernels, engine_of, facts_of, same_image
-from logscan.model import Boot, Census, Component, Event, Fact, Record, Status
+from logscan.model import Boot, Census, Component, Event, Fact, Record
+from logscan.opened import Open
 from logscan.packs.schema import Pack, Pattern
-from logscan.recognise import Recogniser
+from logscan.recognise import START, Recogniser
 
 _PID = re.compile(r"pid=(\d+)")
 _REPLICA = re.compile(r"EngineCore_DP(\d+)|ApiServer_(\d+)|APIServer_(\d+)")
@@ -27,43 +26,8 @@ _SELECTION = re.compile(
     rb"(?:Using|Selected|Selecting) [^\n]{0,120}?(?:[Kk]ernel|[Bb]ackend)\b|[Ff]alling back|not supported|[Dd]isabled\b"
 )
 _NODE = re.compile(rb"node_rank'?[:=] ?(\d{1,6})")
-_STREAM_PREFIX = ((0, 10, 1), (0, 31))  # releases in which every line of a process carries its prefix
-START = ("boot.start", "request.args", "boot.engine")
 EVENTS_PER_PATTERN = 200
 UNRECOGNISED = 50
-
-
-@dataclass
-class _Open:
-    """A boot being read. Mutable, and nobody's but this module's."""
-
-    source: str
-    first: int
-    last: int = 0
-    events: list[tuple[Event, Component]] = field(default_factory=list)
-    hits: Counter[str] = field(default_factory=Counter)
-    levels: Counter[str] = field(default_factory=Counter)
-    voices: set[str] = field(default_factory=set)
-    nodes: set[bytes] = field(default_factory=set)  # of SGLang: those that printed their arguments
-    records: int = 0
-    foreign: bool = False
-    own_last: int = 0  # last line that surely is this boot's: an event, or a known process
-    marks: dict[str, int] = field(default_factory=dict)
-    starter: dict[str, frozenset[str]] = field(default_factory=dict)
-    actor: str = ""
-    model: str = ""
-    server: bool = False
-    drafting: bool = False
-    stream_prefix: bool = False
-    status: Status = "incomplete"
-    decided: int | None = None
-    unrecognised: list[tuple[int, str]] = field(default_factory=list)
-
-    @property
-    def over(self) -> bool:
-        """Whether a new start marker can no longer belong here."""
-        offline_ready = "engine_ready" in self.marks and not self.server
-        return self.status != "incomplete" or "exception" in self.marks or offline_ready
 
 
 class Boots:
@@ -72,12 +36,12 @@ class Boots:
     def __init__(self, packs: Sequence[Pack], recogniser: Recogniser | None = None) -> None:
         self._packs = {p.engine: p for p in packs}
         self._recogniser = recogniser or Recogniser(packs)
-        self._open: list[_Open] = []
-        self._current: dict[str, _Open] = {}
-        self._owner: dict[tuple[str, str], _Open] = {}
+        self._open: list[Open] = []
+        self._current: dict[str, Open] = {}
+        self._owner: dict[tuple[str, str], Open] = {}
         self._pids: dict[str, frozenset[str]] = {"": frozenset()}
         self._before: dict[str, list[Record]] = {}
-        self._routes: dict[tuple[str, str], _Open] = {}  # whose a record without events is, until the next start
+        self._routes: dict[tuple[str, str], Open] = {}  # whose a record without events is, until the next start
         self._records = 0
         self._levels: Counter[str] = Counter()
         self._sources: set[str] = set()
@@ -108,7 +72,7 @@ class Boots:
         started = boot.status != "incomplete"
         for event in events:
             pattern = self._recogniser.patterns[event.pattern]
-            if self._too_late(boot, record, pattern) or self._foreign_server(boot, record):
+            if boot.deaf_to(record, pattern):
                 continue
             self._take(boot, event, pattern)
         if not events and not started and record.origin == "engine" and _SELECTION.search(record.text):
@@ -121,27 +85,6 @@ class Boots:
         emits = self._emits(event)
         return emits in ("boot.failed", "boot.died", "boot.exception") or emits.endswith(".refused")
 
-    @staticmethod
-    def _too_late(boot: _Open, record: Record, pattern: Pattern) -> bool:
-        """Whether a pattern of the start is met after it: request traffic may quote anything.
-
-        The traceback that says why a boot failed comes after the line that says that it did.
-        """
-        if boot.status == "incomplete" or pattern.phase == "any" or pattern.emits == "boot.ready":
-            return False
-        return not (boot.status == "failed" and (record.origin == "traceback" or record.level in ("ERROR", "CRITICAL")))
-
-    @staticmethod
-    def _foreign_server(boot: _Open, record: Record) -> bool:
-        """Whether a uvicorn line without a process prefix is another service's.
-
-        In 0.10.1–0.30 vLLM prefixes every line that its API server writes, uvicorn's too (`_add_prefix` patches
-        stdout); later only its own records.
-        """
-        if record.origin != "uvicorn" or record.process:
-            return False
-        return boot.stream_prefix
-
     def _pids_of(self, process: str) -> frozenset[str]:
         pids = self._pids.get(process)
         if pids is None:
@@ -150,7 +93,7 @@ class Boots:
 
     # ------------------------------------------------------------ whose record is it
 
-    def _assign(self, record: Record, events: Sequence[Event], pids: frozenset[str]) -> _Open | None:
+    def _assign(self, record: Record, events: Sequence[Event], pids: frozenset[str]) -> Open | None:
         source = record.source
         owners = [self._owner[(source, p)] for p in pids if (source, p) in self._owner]
         current = self._current.get(source)
@@ -173,7 +116,7 @@ class Boots:
             boot.foreign = boot.foreign or boot.first < current.first
         return boot
 
-    def _waiting(self, start: Event, source: str, boot: _Open | None) -> _Open | None:
+    def _waiting(self, start: Event, source: str, boot: Open | None) -> Open | None:
         """The boot that a start marker may continue: for an engine line the oldest that has none, of its model if any.
 
         Containers reuse their pids, so a process that belonged to a boot that is over may be of the next one.
@@ -194,7 +137,7 @@ class Boots:
     def _emits(self, event: Event) -> str:
         return self._recogniser.patterns[event.pattern].emits
 
-    def _started(self, record: Record, start: Event, boot: _Open | None, pids: frozenset[str]) -> _Open:
+    def _started(self, record: Record, start: Event, boot: Open | None, pids: frozenset[str]) -> Open:
         kind = self._emits(start)
         if boot is None:
             boot = self._new(record, record.line)
@@ -205,15 +148,13 @@ class Boots:
         boot.starter.setdefault(kind, pids)
         model = _MODEL.search(start.fields.get("args", ""))
         boot.model = boot.model or (model[1] if model else "")
-        if kind == "boot.engine" and pids and not boot.stream_prefix:
-            version = versions.parse(start.fields.get("version", ""))
-            boot.stream_prefix = version is not None and _STREAM_PREFIX[0] <= version.key[0] < _STREAM_PREFIX[1]
+        boot.learn(kind, start.fields.get("version", ""), record)
         boot.server = boot.server or kind == "boot.start" or bool(_SERVER.match(record.process))
         actor = _RAY_ACTOR.match(record.process)
         boot.actor = boot.actor or (actor[1] if actor else "")
         return boot
 
-    def _is_new(self, boot: _Open, kind: str, record: Record, pids: frozenset[str]) -> bool:
+    def _is_new(self, boot: Open, kind: str, record: Record, pids: frozenset[str]) -> bool:
         if boot.over:
             replica = kind != "boot.start" and _REPLICA.search(record.process)
             return not (replica and pids & boot.starter.get(kind, pids))
@@ -239,7 +180,7 @@ class Boots:
         m = _NODE.search(record.text)
         return {m[1] if m else b""}
 
-    def _follow(self, over: _Open, record: Record) -> _Open:
+    def _follow(self, over: Open, record: Record) -> Open:
         """A new boot after one that is over. What none of that one's processes said before the marker is its head."""
         boot = self._new(record, record.line if over.foreign else min(over.own_last + 1, record.line))
         boot.events = [e for e in over.events if e[0].line >= boot.first]
@@ -247,10 +188,10 @@ class Boots:
         over.last = min(over.last, boot.first - 1)
         return boot
 
-    def _new(self, record: Record, first: int) -> _Open:
+    def _new(self, record: Record, first: int) -> Open:
         self._routes.clear()
         head = self._before.pop(record.source, [])
-        boot = _Open(record.source, min([first, *(r.line for r in head[:1])]), own_last=record.line)
+        boot = Open(record.source, min([first, *(r.line for r in head[:1])]), own_last=record.line)
         for r in head:
             boot.records += r.repeats
             if r.level:
@@ -261,44 +202,27 @@ class Boots:
 
     # ------------------------------------------------------------ how did it go
 
-    def _take(self, boot: _Open, event: Event, pattern: Pattern) -> None:
+    def _take(self, boot: Open, event: Event, pattern: Pattern) -> None:
         boot.hits[event.pattern] += event.record.repeats
         emits = pattern.emits
         if emits == "boot.drafter":
             boot.drafting = True
         if emits.startswith("boot."):
-            self._settle(boot, emits, event.line)
+            boot.settle(emits, event.line)
         if boot.hits[event.pattern] <= EVENTS_PER_PATTERN:
             boot.events.append((event, "drafter" if boot.drafting else "target"))
-
-    @staticmethod
-    def _settle(boot: _Open, emits: str, line: int) -> None:
-        if emits == "boot.engine_ready":
-            boot.marks.setdefault("engine_ready", line)
-            boot.drafting = False
-        elif emits == "boot.ready" and boot.status == "incomplete":
-            boot.status, boot.decided = "ready", line
-        elif emits == "boot.failed" and boot.status == "incomplete":
-            boot.status, boot.decided = "failed", line
-        elif emits == "boot.exception":
-            boot.marks["exception"] = line
-        elif emits == "boot.died" and boot.status != "died":
-            if boot.status == "ready" or ("engine_ready" in boot.marks and not boot.server):
-                boot.status, boot.decided = "died", line
-            elif boot.status == "incomplete":
-                boot.status, boot.decided = "failed", line
 
     # ------------------------------------------------------------ results
 
     @property
     def decided(self) -> bool:
         """Whether the last boot of every source is ready, or over."""
-        return bool(self._current) and all(self._status(b)[0] != "incomplete" for b in self._current.values())
+        return bool(self._current) and all(b.outcome[0] != "incomplete" for b in self._current.values())
 
     @property
     def ready(self) -> bool:
         """Whether every boot so far got ready, in a stream of one source: another's head may be cut off."""
-        return self._sources == {""} and bool(self._open) and all(self._status(b)[0] == "ready" for b in self._open)
+        return self._sources == {""} and bool(self._open) and all(b.outcome[0] == "ready" for b in self._open)
 
     def end(self, line: int) -> None:
         """The stream has ended at this line: it belongs to the only source's last boot."""
@@ -313,18 +237,9 @@ class Boots:
             self._records,
             {k: n for k, n in sorted(self._levels.items()) if k},
             "seen" if self._open and all(any(k in b.marks for k in START) for b in self._open[:1]) else "missing",
-            "seen" if last and all(self._status(b)[0] != "incomplete" for b in last) else "missing",
+            "seen" if last and all(b.outcome[0] != "incomplete" for b in last) else "missing",
             len(self._sources),
         )
-
-    @staticmethod
-    def _status(boot: _Open) -> tuple[Status, int | None]:
-        """A boot's status as the log stands: without an API server the engine's own last start-up line is ready."""
-        if boot.status == "incomplete" and "engine_ready" in boot.marks and not boot.server:
-            return "ready", boot.marks["engine_ready"]
-        if boot.status == "incomplete" and "exception" in boot.marks:
-            return "failed", boot.marks["exception"]  # nothing came after it that makes it a caught one
-        return boot.status, boot.decided
 
     def snapshot(self) -> tuple[Boot, ...]:
         """The boots so far, in order of their first lines; a later call may tell more of the last of each source."""
@@ -333,7 +248,7 @@ class Boots:
         boots = [self._boot(i, b, sources) for i, b in enumerate(opened, 1)]
         return tuple(same_image(boots))
 
-    def _boot(self, index: int, boot: _Open, sources: int) -> Boot:
+    def _boot(self, index: int, boot: Open, sources: int) -> Boot:
         name = self._engine_name(boot)
         pack = self._packs.get(name or "")
         own = [(e, c) for e, c in boot.events if self._recogniser.engines[e.pattern] == name]
@@ -342,7 +257,7 @@ class Boots:
         for event, component in own:
             facts += facts_of(event, self._recogniser.patterns[event.pattern], engine, component)
         facts = distinct_kernels(sorted(facts, key=lambda f: f.line))
-        status, decided = self._status(boot)
+        status, decided = boot.outcome
         census = Census(
             boot.records,
             dict(boot.levels),
@@ -367,7 +282,7 @@ class Boots:
             decided,
         )
 
-    def _engine_name(self, boot: _Open) -> str | None:
+    def _engine_name(self, boot: Open) -> str | None:
         counts: Counter[str] = Counter()
         for event, _ in boot.events:
             engine = self._recogniser.engines[event.pattern]

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from logscan import reprs, versions
 from logscan.model import Boot, Component, Engine, Event, Fact, Record, replace
 from logscan.packs.schema import Pack, Pattern, Site
-from logscan.recognise import value_of
+from logscan.recognise import basename, file_of, value_of
 
 _PREFIX = {"pydict": "request", "namespace": "request", "engine-config": "config"}
 _SELECTIONS = frozenset({"linear.kernel", "moe.backend", "attention.backend", "linear.weight_only", "moe.weight_only"})
+_CHOSEN = ("linear.", "moe.", "attention.", "kv.")
+_ANYBODYS = frozenset(("_logger.py", "logger.py"))  # print for a caller elsewhere: `warning_once`
+_QUOTES = re.compile(  # files of vLLM's and SGLang's that log what users and model repositories write
+    r"(?:api_\w+|\w*router|\w*serving\w*|\w*server\w*|entry|launcher|startup|\w*chat\w*|\w*template\w*|\w*parser\w*|"
+    r"\w*render\w*|protocol|preprocess|\w*tokenizer\w*|\w*grammar\w*|\w*guidance\w*|outlines\w*|async_llm\w*)\.py"
+)
+_SERVER = re.compile(r"(?:API ?Server|ApiServer)\w*(?: pid=|$)", re.I)
+_NAME = re.compile(r"[a-z0-9_]+(?:\.[a-z0-9_]+)*")
 MAX_KEYS = 400
 
 
@@ -35,7 +44,7 @@ def engine_of(name: str | None, printed: tuple[str, int] | None, events: Iterabl
 def fitting_releases(events: Iterable[Event], pack: Pack) -> tuple[str, ...]:
     """The known releases in which the most of the seen texts are printed (by the file that the record names)."""
     by_id = {p.id: p for p in pack.patterns}
-    seen = {(e.pattern, _basename(e.record.file)): by_id[e.pattern] for e in events if e.pattern in by_id}
+    seen = {(e.pattern, basename(e.record.file)): by_id[e.pattern] for e in events if e.pattern in by_id}
     counts = {
         release: sum(1 for (_, file), p in seen.items() if any(_fits(s, release, file) for s in p.sites))
         for release in pack.releases
@@ -45,30 +54,41 @@ def fitting_releases(events: Iterable[Event], pack: Pack) -> tuple[str, ...]:
 
 
 def _fits(site: Site, release: str, file: str) -> bool:
-    return versions.contains(site.engine, release) and (not file or not site.source or _file_of(site) == file)
-
-
-def _basename(path: str) -> str:
-    return path.rsplit("/", 1)[-1]
-
-
-def _file_of(site: Site) -> str:
-    return _basename(site.source.split(":", 1)[0])
+    return versions.contains(site.engine, release) and (not file or not site.source or file_of(site) == file)
 
 
 def sites_at(pattern: Pattern, releases: Sequence[str], record: Record) -> tuple[Site, ...]:
     """The sites that may have printed this record, by release and by the file that the record names."""
     pool = [s for s in pattern.sites if not releases or any(versions.contains(s.engine, r) for r in releases)]
     pool = pool or list(pattern.sites)
-    file = _basename(record.file)
+    file = basename(record.file)
     if file and record.origin == "engine":
-        same = [s for s in pool if _file_of(s) == file] or [s for s in pattern.sites if _file_of(s) == file]
+        same = [s for s in pool if file_of(s) == file] or [s for s in pattern.sites if file_of(s) == file]
         pool = same or pool
     return tuple([s for s in pool if record.level and s.level == record.level] or pool)
 
 
+def quoted(pattern: Pattern, record: Record, kind: str) -> bool:
+    """Whether the file that a record names cannot be who chooses a path: it quotes a text of somebody else's.
+
+    Files move between releases: a build that is no release is believed, but for what its API server prints.
+    """
+    if record.origin != "engine" or not record.file or not pattern.emits.startswith(_CHOSEN):
+        return False
+    name = basename(record.file)
+    if "traceback" in pattern.origin or name in _ANYBODYS or (name == "utils.py" and record.level == "WARNING"):
+        return False  # utils.py printed the early `print_warning_once`
+    homes = {file_of(s) for s in pattern.sites}
+    if name in homes:
+        return False
+    elsewhere = kind != "release" or not all(home.endswith(".py") for home in homes)
+    return not elsewhere or bool(_QUOTES.fullmatch(name) or _SERVER.match(record.process))
+
+
 def facts_of(event: Event, pattern: Pattern, engine: Engine, component: Component) -> list[Fact]:
     """The facts that an event states in its boot's release; structured text gives one a key."""
+    if quoted(pattern, event.record, engine.kind):
+        return []
     sites = sites_at(pattern, engine.releases, event.record)
     site = sites[0] if sites else Site(means="available")
     if pattern.component in ("drafter", "encoder", "target"):
@@ -105,7 +125,7 @@ def _exploded(fact: Fact, pattern: Pattern, fields: Mapping[str, str]) -> list[F
         return []
     style: reprs.Style = pattern.parse  # type: ignore[assignment]
     text = fields.get("config") or fields.get("args") or fact.text
-    found = reprs.pairs(text, style)
+    found = {k: v for k, v in reprs.pairs(text, style).items() if _NAME.fullmatch(k)}  # as the engines name theirs
     prefix = _PREFIX[pattern.parse]
     facts = [
         Fact(f"{prefix}.{key}", value, fact.line, "requested", fact.pattern, f"{key}={value}"[:200], fact.component)

@@ -12,13 +12,16 @@ from typing import Any
 
 from logscan.intake.scanner import Detector, Late, detector
 from logscan.model import Event, Record
-from logscan.packs.schema import Pack, Pattern
+from logscan.packs.schema import Pack, Pattern, Site
 
 CLIP = 1 << 18  # bytes of a message that a regex may see
 TEXT = 2000  # characters of a line kept as evidence
 USER_TIMEOUT = 0.5  # seconds that a user pack's regex may take on one record
 
 START = ("boot.start", "request.args", "boot.engine")  # facts with which a boot begins
+_POSTS = frozenset((*START, "boot.ready", "boot.engine_ready"))  # where a boot begins and when it is up
+_STATED = ("boot.start", "boot.engine", "boot.ready", "request.", "linear.", "moe.", "attention.", "kv.")
+_WORD = re.compile(rb"[0-9A-Za-z]")
 Search = Callable[[bytes], "re.Match[bytes] | None"]
 
 
@@ -71,7 +74,7 @@ class Recogniser:
             if record.engine and record.engine != self.engines[pattern.id]:
                 continue
             m = self._searcher(pattern)(text)
-            if m is not None:
+            if m is not None and _own_words(pattern, record, text, m):
                 yield self._event(pattern, record, text, m)
 
     def _searcher(self, pattern: Pattern) -> Search:
@@ -91,6 +94,36 @@ class Recogniser:
         fields = {k: v.decode("utf-8", "replace") for k, v in m.groupdict().items() if v is not None}
         line = record.line + text.count(b"\n", 0, start)
         return Event(line, pattern.id, fields, record, row.decode("utf-8", "replace")[:TEXT])
+
+
+def _own_words(pattern: Pattern, record: Record, text: bytes, m: re.Match[bytes]) -> bool:
+    """Whether a record says a text itself, rather than quotes it: errors, prompts and chat templates are logged too.
+
+    What an engine states is the first row of its message with a word in it (block glyphs frame vLLM's banner); only
+    what may stand in a traceback comes later. Where a boot begins and when it is up is said by known files.
+    """
+    if record.origin != "engine":
+        return True
+    if record.file and pattern.emits in _POSTS and not any(_printed(site, record) for site in pattern.sites):
+        return False
+    if "traceback" in pattern.origin or not pattern.emits.startswith(_STATED):
+        return True
+    return _WORD.search(text, 0, text.rfind(b"\n", 0, m.start()) + 1) is None
+
+
+def _printed(site: Site, record: Record) -> bool:
+    at_home = not site.source or file_of(site) == basename(record.file)
+    return at_home and (not site.level or site.level == record.level)
+
+
+def basename(path: str) -> str:
+    """`core.py` of a printed file: `v1/engine/core.py`, `v1/.../core.py`."""
+    return path.rsplit("/", 1)[-1]
+
+
+def file_of(site: Site) -> str:
+    """The name of a site's source file, "" where no source is known."""
+    return basename(site.source.split(":", 1)[0])
 
 
 def _bounded_search(pattern: Pattern) -> Search:

@@ -19,7 +19,7 @@ from logscan.packs.lint import lint
 from logscan.packs.load import load
 from logscan.packs.page import page
 from logscan.packs.schema import Pack, Pattern
-from logscan.recognise import Recogniser
+from logscan.recognise import Recogniser, file_of
 
 ROOT = Path(__file__).resolve().parents[2]
 RELEASES = (
@@ -76,7 +76,8 @@ def test_each_line_is_read_by_one_pattern(pack: Pack, recogniser: Recogniser):
     twice = []
     for p in pack.patterns:
         for line in p.match:
-            record = Record(1, line.encode(), origin=p.origin[0], level="INFO", file="x.py")
+            file = next((file_of(site) for site in p.sites if site.source), "x.py")
+            record = Record(1, line.encode(), origin=p.origin[0], level="INFO", file=file)
             hits = {e.pattern for e in recogniser.events(record)}
             assert p.id in hits, line
             if hits - also - {p.id} and p.id not in also:
