@@ -13,7 +13,8 @@ from logscan.recognise import basename, file_of, value_of
 _PREFIX = {"pydict": "request", "namespace": "request", "engine-config": "config"}
 _SELECTIONS = frozenset({"linear.kernel", "moe.backend", "attention.backend", "linear.weight_only", "moe.weight_only"})
 _CHOSEN = ("linear.", "moe.", "attention.", "kv.")
-_ANYBODYS = frozenset(("_logger.py", "logger.py"))  # print for a caller elsewhere: `warning_once`
+# print for a caller elsewhere (`warning_once`), or for a platform that comes as a plugin (tpu_inference)
+_ANYBODYS = frozenset(("_logger.py", "logger.py", "platform.py", "tpu_platform.py"))
 _QUOTES = re.compile(  # files of vLLM's and SGLang's that log what users and model repositories write
     r"(?:api_\w+|\w*router|\w*serving\w*|\w*server\w*|entry|launcher|startup|\w*chat\w*|\w*template\w*|\w*parser\w*|"
     r"\w*render\w*|protocol|preprocess|\w*tokenizer\w*|\w*grammar\w*|\w*guidance\w*|outlines\w*|async_llm\w*)\.py"

@@ -109,6 +109,7 @@ def test_a_boot_starts_with_the_file_and_the_level_that_print_its_line(
     [
         ("0.30.0", "__init__.py", "EngineCore", True),
         ("0.30.0", "_logger.py", "EngineCore", True),
+        ("0.30.0", "tpu_platform.py", "EngineCore", True),
         ("0.30.0", "elsewhere.py", "EngineCore", False),
         ("0.30.1.dev5", "elsewhere.py", "EngineCore", True),
         ("0.30.0+fork", "elsewhere.py", "EngineCore", True),
