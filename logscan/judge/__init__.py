@@ -14,7 +14,7 @@ from logscan.judge.order import Ask, asks, is_set
 from logscan.judge.remarks import remarked
 from logscan.judge.requests import rows as request_rows
 from logscan.judge.rows import Bench, gemm_row
-from logscan.judge.stores import attention_row, kv_row
+from logscan.judge.stores import asked_on_line, attention_row, kv_row
 from logscan.model import VERDICTS_WORST_FIRST, Boot, Finding, Machine, Promise, Row, Verdict
 
 __all__ = ["Judgement", "judge", "predict", "worst_verdict"]
@@ -40,7 +40,7 @@ def judge(
     `machine` is what is known of the hardware, `given` what of it the user said (the log may contradict it),
     `known` all releases of the engine, ascending, `printed` the promise that the log itself prints.
     """
-    flags = flags_of(boot)
+    flags = flags_of(boot, promise)
     resolved = next((f.value for f in boot.facts if f.name == "config.quantization"), None)
     experts = any(f.name.startswith("moe.") and f.component == "target" for f in boot.facts)
     requests = request_rows(boot.engine.name)
@@ -80,13 +80,16 @@ def _row(ask: Ask, rows_asked: tuple[Ask, ...], bench: Bench, promise: Promise |
     return explain(remarked(row, ask, boot.facts) if boot is not None else row, ask, bench)
 
 
-def flags_of(boot: Boot) -> dict[str, str]:
+def flags_of(boot: Boot, promise: Promise | None = None) -> dict[str, str]:
     """The engine arguments that the boot shows, by underscore name; a later line wins over an earlier one."""
     flags = {f.name[8:]: f.value for f in boot.facts if f.name.startswith("request.") and f.name != "request.args"}
     for key in ("enable_lora", "tensor_parallel_size", "enable_expert_parallel", "data_parallel_size"):
         shown = next((f.value for f in boot.facts if f.name == f"config.{key}"), None)
         if shown is not None:
             flags.setdefault(key, shown)
+    asked = asked_on_line(boot, promise)
+    if asked is not None:
+        flags.setdefault("kv_cache_dtype", asked)
     override = next((f.fields for f in boot.facts if f.name == "kv.override" and "promised" in f.fields), None)
     if override is not None:  # TensorRT-LLM shows the dtype that was asked for where it beats the checkpoint's
         flags["kv_cache_dtype"] = override["dtype"].lower()

@@ -8,6 +8,7 @@ are built, and some releases change it afterwards without a line.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal, NamedTuple
 
 from logscan import labels
 from logscan.judge import compare
@@ -16,8 +17,9 @@ from logscan.judge.evidence import Seen, cite
 from logscan.judge.fmha import unfused
 from logscan.judge.order import Ask, is_set, requested_path
 from logscan.judge.reasons import unheard
+from logscan.judge.requests import rows as request_rows
 from logscan.judge.rows import Bench, visible
-from logscan.model import Fact, Kernel, NumericPath, Operand, Outcome, Row, replace
+from logscan.model import Boot, Fact, Kernel, NumericPath, Operand, Order, Outcome, Promise, Row, replace
 
 _CACHE = {  # the dtypes that SGLang allocates a cache in
     "torch.bfloat16": Operand("bf16", 16),
@@ -29,6 +31,18 @@ _CACHE = {  # the dtypes that SGLang allocates a cache in
 }
 _SCALED = NumericPath(Operand("fp8_e4m3", 8, "tensor", dynamic=False))  # what a stored k_scale is the scale of
 _16BIT = {"torch.bfloat16": "bf16", "bfloat16": "bf16", "torch.float16": "fp16", "float16": "fp16", "half": "fp16"}
+# attention/layer.py:Attention.__init__ (0.15 and later): layers of these methods set the cache's dtype once more
+_LATE = frozenset({"compressed-tensors"})
+
+
+class Stored(NamedTuple):
+    """What the cache is stored in: the ways that cannot be excluded, and what they rest on."""
+
+    outcomes: list[Outcome]
+    authority: Literal["logged", "derived"] | None = None
+    reasons: tuple[str, ...] = ()
+    computes: frozenset[str] = frozenset()
+    unexplained: bool = False  # the line says what no derivation leads to
 
 
 def attention_row(ask: Ask, seen: Seen, bench: Bench) -> Row:
@@ -71,6 +85,8 @@ def kv_row(ask: Ask, seen: Seen, bench: Bench, lines: Sequence[Fact]) -> Row:
         ask = ask._replace(promised=_SCALED, unknown=False)  # a scale in the checkpoint promises what it scales
     scale = [f for f in lines if f.name == "kv.scale" and f.component == "target"]
     query = [f for f in lines if f.name == "attention.query_dtype"]
+    ran, authority, reasons, computes, unexplained = _stored(ask, shown, bench, allocated)
+    role = "context" if authority == "derived" or "line-untrusted" in reasons else "supports"
     row = Row(
         "kv_cache",
         ask.group,
@@ -78,11 +94,13 @@ def kv_row(ask: Ask, seen: Seen, bench: Bench, lines: Sequence[Fact]) -> Row:
         requested=_label(ask.requested),
         promised=_label(ask.promised),
         against=ask.against,  # type: ignore[arg-type]
-        evidence=tuple(cite(f) for f in [*shown[:2], *scale[:1], *dropped[:2]]),
+        evidence=tuple(
+            cite(f, role if f.name == "config.kv_cache_dtype" else "supports")
+            for f in [*shown[:2], *scale[:1], *dropped[:2]]
+        ),
     )
     if seen.refused and not bench.ready:
         return _refused(row, seen)
-    ran, authority, reasons, computes = _stored(ask, shown, bench, allocated)
     wanted = ask.wanted.weights if ask.wanted else None
     if not ran:
         if wanted is None and not ask.unknown:
@@ -107,7 +125,7 @@ def kv_row(ask: Ask, seen: Seen, bench: Bench, lines: Sequence[Fact]) -> Row:
     verdict = "downgraded" if moving else "kept"
     if not bench.ready and (verdict == "kept" or authority == "derived"):
         return replace(row, reasons=("boot-failed",) if _failed(bench) else ("tail-missing",))
-    unsaid = "unknown" if moving and ask.order.numeric is None else None  # nothing to derive another outcome from
+    unsaid = "unknown" if moving and (unexplained or ask.order.numeric is None) else None  # no outcome to flip
     return replace(row, verdict=verdict, kinds=kinds + extra, authority=authority, extent="all" if moving else None,
                    cause=unsaid,
                    visibility=visible(verdict, levels))  # type: ignore[arg-type]  # fmt: skip
@@ -128,31 +146,102 @@ def _telling(lines: Sequence[Fact], dropped: Sequence[Fact]) -> list[Fact]:
     return [*dropped, *(f for f in lines if f.name == "kv.override" or (f.name == "kv.dtype" and f.value in _CACHE))]
 
 
-def _stored(
-    ask: Ask, shown: Sequence[Fact], bench: Bench, allocated: Sequence[Operand]
-) -> tuple[list[Outcome], str | None, tuple[str, ...], frozenset[str]]:
-    """The ways the cache may be stored, derived and narrowed by the engine's lines: authority, reasons, computes."""
-    outcomes = list(derive(ask.order, bench.machine, bench.releases, bench.tables)) if ask.order.method else []
+def _stored(ask: Ask, shown: Sequence[Fact], bench: Bench, allocated: Sequence[Operand]) -> Stored:
+    """The ways the cache may be stored, derived from what the engine was configured with, and held against its line."""
+    printed = next((f for f in shown if f.name == "config.kv_cache_dtype"), None)
+    order = _configured(ask.order, printed, bench)
+    outcomes = list(derive(order, bench.machine, bench.releases, bench.tables)) if order.method else []
     if allocated:
         same = [o for o in outcomes if o.numeric and o.numeric.weights and o.numeric.weights.bits == allocated[0].bits]
         computes = frozenset(o.compute for o in same)
-        return [Outcome("kv_cache", None, NumericPath(o)) for o in allocated], "logged", (), computes
+        return Stored([Outcome("kv_cache", None, NumericPath(o)) for o in allocated], "logged", (), computes)
+    line = _printed(printed.value, bench) if printed is not None else None
+    if printed is not None and line is None:  # a dtype that no table knows
+        return Stored([], reasons=("not-printed-in-version",))
+    if printed is not None and line is not None and _contradicts(ask, line, printed.value):
+        return Stored([], reasons=("line-untrusted",))
+    late = order.method in _LATE and bench.boot is not None and bench.boot.engine.name == "vllm"
+    if late and ask.unknown:  # with a scheme that nobody showed, and without
+        scheme = order._replace(kv=_SCALED.weights)
+        outcomes += [o for o in derive(scheme, bench.machine, bench.releases, bench.tables) if o not in outcomes]
     if bench.ready and bench.boot is not None:
         outcomes = [o for o in outcomes if o.refusal is None]  # it was served, whatever the tables say
-    printed = next((f for f in shown if f.name == "config.kv_cache_dtype"), None)
     if outcomes:
-        computes = frozenset(o.compute for o in outcomes)
-        reasons = tuple(dict.fromkeys(bench.tables.reason(a) for o in outcomes for a in o.assumed))
-        return outcomes, "derived" if printed is None else "logged", reasons, computes
-    if printed is None:
-        return [], None, _unprinted(ask, bench), frozenset()
-    operand = _printed(printed.value, bench)
-    if operand is None:
-        return [], None, ("not-printed-in-version",), frozenset()
-    silent = compare.is_16bit(operand) and ask.order.kv is not None
-    if silent:
-        return [], None, ("not-printed-in-version",), frozenset()
-    return [Outcome("kv_cache", None, NumericPath(operand))], "logged", (), frozenset()
+        reasons = ["no-checkpoint"] if late and ask.unknown else []
+        reasons += [bench.tables.reason(a) for o in outcomes for a in o.assumed]
+        found = _weighed(outcomes, line, tuple(dict.fromkeys(reasons)), late and (order.kv is not None or ask.unknown))
+    elif line is None:
+        return Stored([], reasons=_unprinted(ask, bench))
+    elif compare.is_16bit(line) and ask.order.kv is not None:
+        return Stored([], reasons=("not-printed-in-version",))
+    else:
+        found = Stored([Outcome("kv_cache", None, NumericPath(line))], "logged")
+    explicit = printed is not None and is_set(printed.value) and found.authority == "logged"
+    return Stored([], reasons=("line-untrusted",)) if explicit and _orphan(ask, line) else found
+
+
+def _orphan(ask: Ask, line: Operand | None) -> bool:
+    """Whether an explicit dtype on the line is neither the checkpoint's nor seen to be asked for."""
+    promised = ask.promised.weights if ask.promised is not None and ask.requested is None else None
+    return line is not None and promised is not None and not _alike(promised, line)
+
+
+def _weighed(outcomes: list[Outcome], line: Operand | None, reasons: tuple[str, ...], late: bool) -> Stored:
+    """Derived outcomes against the operand of the engine's line, which is final unless the layers come later."""
+    computes = frozenset(o.compute for o in outcomes)
+    if line is None:
+        return Stored(outcomes, "derived", reasons, computes)
+    agreed = [o for o in outcomes if o.numeric and o.numeric.weights and _alike(o.numeric.weights, line)]
+    if len(agreed) == len(outcomes):
+        return Stored(outcomes, "logged", reasons, computes)
+    if late:
+        return Stored(outcomes, "derived", reasons, computes)
+    if agreed or all(o.refusal for o in outcomes):
+        return Stored(agreed or outcomes, "logged", reasons, frozenset(o.compute for o in agreed))
+    return Stored([Outcome("kv_cache", None, NumericPath(line))], "logged", reasons, unexplained=True)
+
+
+def _configured(order: Order, printed: Fact | None, bench: Bench) -> Order:
+    """The order with what the engine's line says that its flags came to: the model's dtype, an explicit KV dtype."""
+    dtype = next((f.value for f in bench.boot.facts if f.name == "config.dtype"), None) if bench.boot else None
+    flags = {**order.flags, "dtype": dtype} if dtype is not None else dict(order.flags)
+    if printed is not None and is_set(printed.value):
+        flags["kv_cache_dtype"] = printed.value
+    return order._replace(flags=flags)
+
+
+def _alike(one: Operand, other: Operand) -> bool:
+    """Whether two operands may be one, told by different sources: a granularity that one does not name is no matter."""
+    if compare.is_16bit(one) or compare.is_16bit(other):
+        return compare.is_16bit(one) and compare.is_16bit(other)
+    return one.dtype == other.dtype and (None in (one.strategy, other.strategy) or one.strategy == other.strategy)
+
+
+def _contradicts(ask: Ask, line: Operand, value: str) -> bool:
+    """Whether the engine's line shows another cache than the one that was asked for."""
+    wanted = ask.requested.weights if ask.requested is not None else None
+    if wanted is None or (wanted.dtype == line.dtype == "codebook"):
+        return wanted is not None and value != ask.order.flags.get("kv_cache_dtype")
+    return not _alike(wanted, line) or wanted.strategy != line.strategy
+
+
+def asked_on_line(boot: Boot, promise: Promise | None) -> str | None:
+    """The KV dtype that was asked for, where no line of arguments shows it: an explicit one on vLLM's engine line.
+
+    None where the engine may have come to it by itself: from a ModelOpt checkpoint
+    (utils/torch_utils.py:resolve_kv_cache_dtype_string, 0.14 and later), or for a model that has its own.
+    """
+    facts = {f.name: f.value for f in reversed(boot.facts) if f.name.startswith("config.") or f.name == "request.args"}
+    value = facts.get("config.kv_cache_dtype")
+    forced = any(f.name == "kv.dtype" and "model" in f.fields for f in boot.facts)
+    if boot.engine.name != "vllm" or "request.args" in facts or forced or not is_set(value) or value is None:
+        return None
+    if (promise.method if promise else facts.get("config.quantization", "")).startswith("modelopt"):
+        scheme = promise.kv_cache.operand if promise and promise.kv_cache else None
+        asked = requested_path("kv_cache_dtype", value, "kv_cache", (), request_rows("vllm"))
+        if promise is None or (scheme and asked and asked.weights and _alike(scheme, asked.weights)):
+            return None
+    return value
 
 
 def _unprinted(ask: Ask, bench: Bench) -> tuple[str, ...]:
