@@ -11,6 +11,19 @@ from pathlib import Path
 from logscan.model import InputError
 
 _SUMMARY_LIMIT = 1 << 20
+_MARKS = {
+    "✗": "x",
+    "✓": "ok",
+    "–": "-",
+    "—": "-",
+    "·": "|",
+    "│": "|",
+    "→": "->",
+    "×": "x",
+    "…": "...",
+    "≤": "<=",
+    "\xa0": " ",
+}
 
 
 def write(text: str, output: Path | None = None) -> None:
@@ -20,9 +33,7 @@ def write(text: str, output: Path | None = None) -> None:
     """
     if output is None:
         with to_stdout():
-            # Log text is any Unicode; a stdout of another encoding (LANG=C) must not end in a traceback.
-            encoding = sys.stdout.encoding or "ascii"
-            sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
+            sys.stdout.write(encodable(text, sys.stdout.encoding or "ascii"))
         return
     part = output.with_name(f".{output.name}.{os.getpid()}")
     try:
@@ -31,6 +42,21 @@ def write(text: str, output: Path | None = None) -> None:
     except OSError as error:
         part.unlink(missing_ok=True)
         raise InputError(f"{output}: cannot be written: {error.strerror}; give another file with -o") from error
+
+
+def encodable(text: str, encoding: str) -> str:
+    """The text as an encoding can write it: our marks in ASCII (`?` is a mark of its own), all else as `?`.
+
+    Log text is any Unicode; a stdout of another encoding (LANG=C) must not end in a traceback.
+    """
+    try:
+        text.encode(encoding)
+        return text
+    except UnicodeEncodeError:
+        for mark, ascii in _MARKS.items():
+            if not mark.encode(encoding, "ignore"):
+                text = text.replace(mark, ascii)
+        return text.encode(encoding, "replace").decode(encoding)
 
 
 @contextmanager

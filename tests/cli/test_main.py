@@ -152,7 +152,30 @@ def test_output_to_a_place_that_is_none(tmp_path):
 def test_text_that_stdout_cannot_encode_is_replaced():
     result = run("rules", PYTHONIOENCODING="ascii", COLUMNS="80")
     assert result.returncode == 0
-    assert " ?" in result.stdout
+    assert "..." in result.stdout and "?" not in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("encoding", "written"),
+    [
+        ("utf-8", "✗ ✓ – · → … é 漢"),
+        ("ascii", "x ok - | -> ... ? ?"),
+        ("latin-1", "x ok - · -> ... é ?"),
+        ("cp1252", "x ok – · -> … é ?"),
+    ],
+)
+def test_marks_of_an_encoding_without_them(encoding, written):
+    """`?` says unproven; a mark that cannot be written must not turn into it."""
+    assert output.encodable("✗ ✓ – · → … é 漢", encoding) == written
+
+
+def test_a_report_in_ascii_tells_kept_from_unproven():
+    demo = ["logscan/demo/h100-0.24.log", "--ckpt", "logscan/demo/config.json", "--gpu", "H100"]
+    from pathlib import Path
+
+    home = Path(__file__).parents[2]
+    told = run("triage", *(str(home / a) if "/" in a else a for a in demo), PYTHONIOENCODING="ascii").stdout
+    assert "\n  ok linear group_0 KEPT\n" in told and told.startswith("KEPT | ready | ")
 
 
 @pytest.mark.parametrize(
