@@ -117,6 +117,7 @@ def top_findings(counted: pl.DataFrame, findings: pl.DataFrame, store: Store) ->
         boots = group.unique(["key", "boot"], maintain_order=True)
         severity = max(group["severity"], key=SEVERITIES.index)
         first, last = seen.get(str(code), (None, None))
+        messages = _messages(group)
         rows.append(
             {
                 "code": code,
@@ -127,11 +128,23 @@ def top_findings(counted: pl.DataFrame, findings: pl.DataFrame, store: Store) ->
                 "common": list(_common(boots, counted)),
                 "first_seen": first,
                 "last_seen": last,
-                "message": group["message"].mode().sort()[0],
-                "examples": boots["log"].head(_EXAMPLES).to_list(),
+                "message": messages[0]["message"],
+                "examples": messages[0]["examples"],
+                "messages": messages[:_EXAMPLES],
+                "more_messages": len(messages[_EXAMPLES:]),
             }
         )
     return sorted(rows, key=lambda row: (-SEVERITIES.index(row["severity"]), -row["boots"], row["code"]))
+
+
+def _messages(findings: pl.DataFrame) -> list[dict[str, Any]]:
+    """Each message of a rule with the boots that it is of, the most frequent first: one log's text is not another's."""
+    found = []
+    for (message,), group in findings.group_by("message", maintain_order=True):
+        boots = group.unique(["key", "boot"], maintain_order=True)
+        examples = boots["log"].unique(maintain_order=True).head(_EXAMPLES).to_list()
+        found.append({"message": message, "boots": boots.height, "examples": examples})
+    return sorted(found, key=lambda told: (-told["boots"], told["message"]))
 
 
 def _common(boots: pl.DataFrame, counted: pl.DataFrame) -> Iterator[dict[str, Any]]:

@@ -12,6 +12,7 @@ from logscan.report.view import clean, many
 _STYLE = {"not-served": "bad", "downgraded": "bad", "unproven": "warn", "kept": "good", "no-promise": "dim"}
 _SEVERITY = {"critical": "bad", "high": "bad", "medium": "warn", "low": "note", "info": "dim"}
 _ROWS = 20
+_MESSAGES = 3  # of a rule
 _ENGINES = {"vllm": "vLLM", "trtllm": "TensorRT-LLM", "sglang": "SGLang"}
 _Cell = tuple[str, str]  # text, style
 
@@ -99,15 +100,26 @@ def _findings(rows: Sequence[Mapping[str, Any]], most: int) -> Iterator[Line]:
         style = _SEVERITY[row["severity"]]
         head = f" {row['severity']} · {row['slug']} · {many(row['boots'], 'boot')}"
         yield line(Span(row["code"], style), head, first="  ", rest="      ")
-        yield line(clean(row["message"], 300), first="      ")
+        yield from _messages(row)
         for common in row["common"]:
             value = clean(common["value"], 80)
             told = f"all have {common['column']} {value}; {common['boots']:,} of {common['of']:,} such boots"
             yield line(Span(told, "note"), first="      ")
         if row["first_seen"]:
             yield line(Span(f"logs from {row['first_seen']} to {row['last_seen']}", "dim"), first="      ")
-        yield line(Span(f"such as {clean(row['examples'][0], 200)}", "dim"), first="      ")
     yield from _more(len(rows), most)
+
+
+def _messages(row: Mapping[str, Any]) -> Iterator[Line]:
+    """What the rule says of which boots, each text with a log that it is of."""
+    shown = row["messages"][:_MESSAGES]
+    for told in shown:
+        count = f"{many(told['boots'], 'boot')}: " if told["boots"] < row["boots"] else ""
+        yield line(Span(count, "dim"), Span(clean(told["message"], 300)), first="      ")
+        yield line(Span(f"such as {clean(told['examples'][0], 200)}", "dim"), first="      ")
+    hidden = len(row["messages"]) - len(shown) + row["more_messages"]
+    if hidden:
+        yield line(Span(f"and {many(hidden, 'other text')}", "dim"), first="      ")
 
 
 def _outliers(rows: Sequence[Mapping[str, Any]], most: int) -> Iterator[Line]:

@@ -123,6 +123,29 @@ def test_findings_tell_what_their_boots_have_in_common_and_since_when(told):
     assert found["examples"] == ["8", "9"]
 
 
+def test_a_message_stands_beside_a_log_that_says_it(told):
+    """The text of one log is never told of another, nor of all boots with the rule."""
+    said = ["b", "a", "a", "c", "d", "e", "f"]
+    rows = [boot(str(i), findings=[("LS602", "medium")]) for i in range(len(said))]
+    for row, message in zip(rows, said, strict=True):
+        row["findings"][0]["message"] = message
+    (found,) = told(rows)["findings"]
+    assert found["messages"][:2] == [
+        {"message": "a", "boots": 2, "examples": ["1", "2"]},
+        {"message": "b", "boots": 1, "examples": ["0"]},
+    ]
+    assert (len(found["messages"]), found["more_messages"]) == (5, 1)
+    assert (found["message"], found["examples"], found["boots"]) == ("a", ["1", "2"], 7)
+    text = render(told(rows), 100)
+    assert "      2 boots: a\n      such as 1\n      1 boot: b\n      such as 0\n" in text
+    assert "      and 3 other texts\n" in text
+
+
+def test_a_message_of_all_boots_needs_no_count(told):
+    text = render(told([boot(str(i), findings=[("LS602", "medium")]) for i in range(3)]), 100)
+    assert "      m\n      such as 0\n" in text
+
+
 def test_what_nearly_all_have_in_common_tells_nothing(told):
     rows = [boot(str(i), findings=[("LS101", "high")] if i == 0 else []) for i in range(9)] + [boot("x", gpu="A100")]
     assert told(rows)["findings"][0]["common"] == []

@@ -234,7 +234,7 @@ function drawSummary() {
     ["In common", (r) => r.common.map((c) => `${c.column} ${c.value}: ${number(c.boots)} of ${number(c.of)}`).join("; ") || "–"],
     ["First seen", (r) => (r.first_seen || "").slice(0, 10), (r) => r.first_seen || ""],
     ["Last seen", (r) => (r.last_seen || "").slice(0, 10), (r) => r.last_seen || ""],
-    ["For example", (r) => r.message],
+    ["For example", (r) => el("div", {}, ...r.messages.slice(0, 3).map((m) => el("p", {}, `${m.message} (${number(m.boots)}: `, el("span", { class: "mono" }, m.examples[0]), ")")))],
   ], summary.findings);
   const way = (w) => `${w.kernels || "?"} → ${w.ran || "?"} (${number(w.boots)} on ${w.gpus.join(", ")})`;
   if (section("outliers", summary.outliers)) sortable($("outliers"), [
