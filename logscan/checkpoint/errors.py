@@ -5,19 +5,39 @@ from __future__ import annotations
 from logscan.model import InputError
 
 _SHOWN = 60
+_CONFIG = "give the config.json, hf_quant_config.json or params.json of a model, or its directory"
+_AGAIN = "give the file as the model's publisher has it: download it again"
+# Of what is wrong with a file as a whole; what is wrong with a value names what is known instead.
+_INSTEAD = {
+    "E_OPEN": _CONFIG,
+    "E_DIR": _CONFIG,
+    "E_DIR_EMPTY": _CONFIG,
+    "E_NOT_FILE": _CONFIG,
+    "E_NOT_CONFIG": _CONFIG,
+    "E_YAML": _CONFIG,
+    "E_BINARY": _CONFIG,
+    "E_DANGLING": _AGAIN,
+    "E_EMPTY": _AGAIN,
+    "E_ENCODING": _AGAIN,
+    "E_JSON": _AGAIN,
+    "E_DEPTH": _AGAIN,
+    "E_HUGE": _AGAIN,
+}
 
 
 class CheckpointError(InputError):
     """A checkpoint file that cannot be read as a promise. `code` is an `E_…` word, `detail` what was wrong.
 
-    `str()` is the one line for people: file, code, detail.
+    `str()` is the one line for people: file, code, detail, and what to give instead where the detail does not say.
     """
 
     def __init__(self, code: str, detail: str, source: str = "") -> None:
         self.code = code
         self.detail = detail
         self.source = source
-        super().__init__(f"{source}: {code}: {detail}" if source else f"{code}: {detail}")
+        instead = _INSTEAD.get(code, "") if "; give" not in detail else ""
+        told = f"{code}: {detail}; {instead}" if instead else f"{code}: {detail}"
+        super().__init__(f"{source}: {told}" if source else told)
 
     def at(self, source: str) -> CheckpointError:
         """The same refusal, naming the file it was met in."""

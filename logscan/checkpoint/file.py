@@ -154,7 +154,7 @@ def _parse(text: str) -> tuple[Any, tuple[Note, ...]]:
 def _refuse(text: str, error: json.JSONDecodeError) -> NoReturn:
     if re.match(_YAML, text[:4096]):
         raise CheckpointError("E_YAML", "looks like YAML; a config is JSON") from None
-    raise CheckpointError("E_JSON", f"{error.msg} at line {error.lineno} column {error.colno}") from None
+    raise CheckpointError("E_JSON", f"is not JSON at line {error.lineno} column {error.colno}: {error.msg}") from None
 
 
 def _integer(digits: str) -> int:

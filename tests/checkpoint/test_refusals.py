@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from logscan.checkpoint import CheckpointError, promise_from_dict
+from logscan.checkpoint import CheckpointError, promise_from_dict, read_promise
 from logscan.checkpoint.file import MAX_DEPTH, parse_json
 
 ROOT: dict[str, Any] = {"model_type": "llama", "torch_dtype": "bfloat16"}
@@ -22,7 +22,7 @@ def code(data: bytes | dict[str, Any]) -> str:
         value = parse_json(data)[0] if isinstance(data, bytes) else data
         promise_from_dict(value, source="config.json")
     except CheckpointError as error:
-        assert str(error) == f"{error.source}: {error.code}: {error.detail}" if error.source else True
+        assert str(error).startswith(f"{error.source}: {error.code}: {error.detail}" if error.source else error.code)
         assert str(error).isprintable() and len(str(error)) < 700
         return error.code
     return "ok"
@@ -285,3 +285,22 @@ def test_regexes_that_are_slow_to_compile_are_not_compiled() -> None:
     escaped = "re:" + r"[\u0000-\U0010ffff]" * 150
     assert code(ct(targets=(wide, escaped))) == "ok"
     assert time.perf_counter() - start < 1.0
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "told"),
+    [
+        ("broken.json", b"{bad", "E_JSON: is not JSON at line 1 column 2: Expecting property name enclosed in double"),
+        ("empty.json", b"", "E_EMPTY: empty file; give the file as the model's publisher has it: download it again"),
+        ("none.json", None, "E_OPEN: no such file or directory; give the config.json, hf_quant_config.json or params"),
+        ("index.json", b'{"weight_map": {}}', "E_SAFETENSORS_INDEX: a safetensors index (weight_map); give the config"),
+    ],
+)
+def test_a_refusal_says_what_to_give_instead(tmp_path, name, data, told):
+    file = tmp_path / name
+    if data is not None:
+        file.write_bytes(data)
+    with pytest.raises(CheckpointError) as refused:
+        read_promise(file)
+    assert str(refused.value).startswith(f"{file}: {told}")
+    assert str(refused.value).count("; give ") == 1
