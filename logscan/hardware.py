@@ -85,6 +85,11 @@ def nearest(text: str, count: int = 3) -> list[str]:
     return [spellings[c] for c in close] or ["A100", "H100", "RTX 4090"][:count]
 
 
+def names() -> list[str]:
+    """Every name that is known, of cards and of platforms, in one word each: `RTX-4090` is `RTX 4090`."""
+    return [name.replace(" ", "-") for name, _, _ in _names()]
+
+
 @lru_cache(maxsize=1)
 def _names() -> tuple[tuple[str, tuple[str, ...], Gpu], ...]:
     rows: Sequence[Mapping[str, Any]] = read(patterns_dir() / "knowledge" / "gpus.toml")["gpu"]

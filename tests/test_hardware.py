@@ -115,3 +115,10 @@ def test_a_machine_of_which_nothing_is_known() -> None:
     assert (m.platform, m.sm, m.cuda, dict(m.packages), dict(m.authority)) == (None, None, None, {}, {})
     assert hardware.machine(cuda_version="12.4").platform == "cuda"
     assert hardware.machine("cpu").cuda is None
+
+
+def test_every_name_can_be_given_in_one_word():
+    assert {"A100", "RTX-4090", "MI300X", "cpu"} <= set(hardware.names())
+    for name in hardware.names():
+        assert " " not in name
+        assert hardware.gpu(name) == hardware.gpu(name.replace("-", " ")), name

@@ -28,8 +28,12 @@ def diff(
     env: options.Env = None,
     ckpt_old: Annotated[str | None, typer.Option(metavar="PATH", help="The checkpoint of OLD only.")] = None,
     ckpt_new: Annotated[str | None, typer.Option(metavar="PATH", help="The checkpoint of NEW only.")] = None,
-    gpu_old: Annotated[str | None, typer.Option(metavar="GPU", help="The GPU of OLD only.")] = None,
-    gpu_new: Annotated[str | None, typer.Option(metavar="GPU", help="The GPU of NEW only.")] = None,
+    gpu_old: Annotated[
+        str | None, typer.Option(metavar="GPU", help="The GPU of OLD only.", autocompletion=options.gpu_names)
+    ] = None,
+    gpu_new: Annotated[
+        str | None, typer.Option(metavar="GPU", help="The GPU of NEW only.", autocompletion=options.gpu_names)
+    ] = None,
     cuda_old: Annotated[str | None, typer.Option(metavar="VERSION", help="The CUDA toolkit of OLD only.")] = None,
     cuda_new: Annotated[str | None, typer.Option(metavar="VERSION", help="The CUDA toolkit of NEW only.")] = None,
     engine_old: Annotated[str | None, typer.Option(metavar="ENGINE", help="Overrides what OLD says.")] = None,
@@ -146,7 +150,15 @@ def audit(
     verbose: options.Verbose = False,
     color: options.Color = "auto",
 ) -> None:
-    """A fleet of logs: verdicts by model, GPU and release, what they have in common, and which boots differ."""
+    """A fleet of logs: verdicts by model, GPU and release, what they have in common, and which boots differ.
+
+    \b
+    Exit codes
+      0  no finding at or above --fail-on
+      1  findings at or above it
+      2  usage, bad checkpoint or pack, or a log that cannot be read: the others are reported
+      3  nothing recognised in any log; with --strict also any `unproven`
+    """
     execute(
         "logscan.cli.audit:run",
         paths=paths,

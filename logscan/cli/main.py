@@ -122,7 +122,7 @@ Examples
 )
 def expect(
     ckpt: Annotated[str, typer.Option(metavar="PATH", help="The checkpoint, as for triage.")],
-    gpu: Annotated[str, typer.Option(metavar="GPU", help="The GPU, as for triage.")],
+    gpu: Annotated[str, typer.Option(metavar="GPU", help="The GPU, as for triage.", autocompletion=options.gpu_names)],
     engine: Annotated[str, typer.Option(metavar="ENGINE", help="vllm==0.31.0, or a range: 'vllm>=0.28,<0.32'.")],
     cuda: options.Cuda = None,
     have: Annotated[
@@ -146,7 +146,15 @@ def expect(
     verbose: options.Verbose = False,
     color: options.Color = "auto",
 ) -> None:
-    """Before deploying: what will run, and which line will (or will not) prove it."""
+    """Before deploying: what will run, and which line will (or will not) prove it.
+
+    \b
+    Exit codes
+      0  no finding at or above --fail-on in any of the releases
+      1  findings at or above it
+      2  usage, bad checkpoint, unknown GPU, release or package
+      3  with --strict: any `unproven`
+    """
     execute(
         "logscan.cli.expect:run",
         ckpt=ckpt,
@@ -177,7 +185,7 @@ def expect(
 
 @command(epilog="\b\nExamples\n  logscan promise config.json\n  logscan promise /models/llama-fp8 --format json\n")
 def promise(
-    checkpoint: Annotated[str, typer.Argument(metavar="P", help="The checkpoint, as for triage --ckpt.")],
+    checkpoint: Annotated[str, typer.Argument(metavar="CHECKPOINT", help="As for triage --ckpt.")],
     format: options.JsonOrTable = "table",
     output: options.Output = None,
 ) -> None:

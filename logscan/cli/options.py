@@ -17,11 +17,22 @@ Checkpoint = Annotated[
         " snapshot directory.",
     ),
 ]
+
+
+def gpu_names(incomplete: str) -> list[str]:
+    """Names of GPUs, and of platforms, for the shell's completion; what was typed keeps its case."""
+    from logscan import hardware
+
+    found = [name for name in hardware.names() if name.lower().startswith(incomplete.lower())]
+    return [incomplete + name[len(incomplete) :] for name in found]
+
+
 Gpu = Annotated[
     str | None,
     typer.Option(
         metavar="GPU",
         help="A100, NVIDIA-A100-SXM4-80GB, 'RTX 4090', sm_89, 8.9, gfx942; cpu, xpu and tpu name the platform.",
+        autocompletion=gpu_names,
     ),
 ]
 Cuda = Annotated[

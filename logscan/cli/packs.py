@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from logscan.cli import options
+from logscan.cli.root import Command
 
 app = typer.Typer(
     help="The pattern packs: what the engines print, since when, and what it means.",
@@ -25,13 +26,13 @@ SCHEMA = "logscan.packs-verify/1"
 Format = Annotated[Literal["table", "json"], typer.Option("--format", "-f", help="How to write it.")]
 
 
-@app.command("list")
+@app.command("list", cls=Command)
 def _list(format: Format = "table", packs: options.Packs = None, output: options.Output = None) -> None:
     """Each pack: engine, version, number of patterns, releases known and proven, digest."""
     _run("listing", packs=packs, format=format, output=output)
 
 
-@app.command("lint")
+@app.command("lint", cls=Command)
 def _lint(packs: options.Packs = None) -> None:
     """Schema, examples, literals, ranges, regexes that could take forever, rows that are never reached.
 
@@ -40,28 +41,28 @@ def _lint(packs: options.Packs = None) -> None:
     _run("lint", packs=packs)
 
 
-@app.command("test")
+@app.command("test", cls=Command)
 def _test(packs: options.Packs = None) -> None:
     """Each pattern matches its `match` lines and none of its `nomatch` lines. Exit 1 where one does not."""
     _run("test", packs=packs)
 
 
-@app.command("new")
+@app.command("new", cls=Command)
 def _new(
     line: Annotated[str, typer.Argument(metavar="LINE", help="A log line, as it stands in the log; `-` reads stdin.")],
-    engine: Annotated[str, typer.Option(help="The pack that it is for.")] = "vllm",
+    engine: Annotated[str, typer.Option(metavar="PACK", help="The pack that it is for.")] = "vllm",
 ) -> None:
     """A stub of a pattern for a line that none owns: regex proposed, `match` line filled in."""
     _run("new", line=line, engine=engine)
 
 
-@app.command("verify")
+@app.command("verify", cls=Command)
 def _verify(
     sources: Annotated[
         list[str],
         typer.Argument(metavar="SOURCE...", help="A source tree, an sdist, a wheel, or an installed package's name."),
     ],
-    engine: Annotated[str, typer.Option(help="The pack to verify.")] = "vllm",
+    engine: Annotated[str, typer.Option(metavar="PACK", help="The pack to verify.")] = "vllm",
     format: Format = "table",
     jobs: Annotated[int, typer.Option(help="Processes; 0 is one for each core.", min=0)] = 0,
     packs: options.Packs = None,

@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import Annotated, Any, TypeVar
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 from typer.models import CommandInfo
 
 from logscan import __version__
@@ -31,6 +31,14 @@ COMMANDS = {
 GROUPS = {"packs": "logscan.cli.packs"}
 _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 _DECLARED: dict[str, CommandInfo] = {}
+
+
+class Command(TyperCommand):
+    """A command whose usage line names its arguments as its help does: `LOG...`, not `{LOG...}`."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """The words after the command's name."""
+        return [piece.removeprefix("{").removesuffix("}") for piece in super().collect_usage_pieces(ctx)]
 
 
 class _Commands(TyperGroup):
@@ -56,7 +64,7 @@ def command(epilog: str | None = None) -> Callable[[_F], _F]:
     def declare(function: _F) -> _F:
         settings = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
         name = function.__name__
-        _DECLARED[name] = CommandInfo(name, callback=function, epilog=epilog, context_settings=settings)
+        _DECLARED[name] = CommandInfo(name, cls=Command, callback=function, epilog=epilog, context_settings=settings)
         return function
 
     return declare
@@ -148,7 +156,7 @@ def root(
     \b
     Exit codes
       0  no finding at or above --fail-on
-      1  findings at or above it
-      2  usage, unreadable input, bad checkpoint, bad pack
+      1  findings at or above it, or a requirement that does not hold
+      2  usage, unreadable input, bad checkpoint, pack or policy
       3  nothing recognised in the log; with --strict also any `unproven`
     """
