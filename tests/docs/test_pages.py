@@ -162,6 +162,23 @@ def test_links_of_the_readme_lead_somewhere() -> None:
         assert [link for link in links if not (ROOT / link).exists()] == []
 
 
+def test_the_readme_has_no_link_that_breaks_on_another_page() -> None:
+    """It is the package's long description as well: there, only whole URLs and anchors lead anywhere."""
+    assert re.findall(r"\]\((?!https?://|#)[^)]*\)", (ROOT / "README.md").read_text()) == []
+
+
+def test_every_schema_is_listed() -> None:
+    page = (ROOT / "docs" / "reference" / "formats.md").read_text()
+    names = {path.stem for path in (ROOT / "logscan" / "schemas").glob("*.json")}
+    assert set(re.findall(r"^\| `logscan\.([\w-]+)/1` \|", page, re.M)) == names
+
+
+@pytest.mark.parametrize("command", ["triage", "expect", "audit", "diff"])
+def test_a_command_that_gates_tells_its_exit_codes(command: str) -> None:
+    text = runner.invoke(main.app, [command, "--help"], prog_name="logscan").output
+    assert re.findall(r"^    (\d)  \S", text.split("Exit codes")[1], re.M)[:4] == list("0123")
+
+
 def test_policies_are_read(tmp_path: Path) -> None:
     from logscan.policy import config, waivers
 

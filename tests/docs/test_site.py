@@ -49,6 +49,11 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
+def test_only_pages_are_in_it(site: Path) -> None:
+    """`docs/generate.py` is a hook; that it was imported leaves compiled files beside the pages."""
+    assert not [*site.rglob("__pycache__"), *site.rglob("*.py"), *site.rglob("*.pyc")]
+
+
 class Page(HTMLParser):
     """The links and anchors of a page, and what it loads."""
 
