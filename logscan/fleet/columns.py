@@ -43,6 +43,7 @@ BOOTS: Columns = {
     "modified": "str",  # of the log, UTC
     "sha256": "str",
     "notes": "strs",
+    "started": "str",  # of the log, by its own first dated line, in the zone of its host
 }
 PATHS: Columns = {
     **_OF_BOOT,

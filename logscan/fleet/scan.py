@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from copy import copy
+from datetime import datetime, timedelta
 from functools import lru_cache
 from hashlib import blake2b, sha256
 from pathlib import Path
 from typing import NamedTuple
 
 from logscan import __version__, document, hardware
+from logscan.boots import Boots
 from logscan.checkpoint import read_promise
-from logscan.desk import Desk, Given, cleaner, read_log
+from logscan.desk import Desk, Given, Watch, cleaner, read_log
 from logscan.document import Judged, LogReport
 from logscan.fleet.columns import UNCHANGED, Row, blank, fill
 from logscan.fleet.joins import Joined, Joins
 from logscan.fleet.listing import Item, fetched
 from logscan.fleet.memo import Memo, key_of
 from logscan.intake import open_source
-from logscan.model import SEVERITIES, Boot, InputError, Promise
+from logscan.model import SEVERITIES, Boot, InputError, Promise, Record
 from logscan.packs import patterns_dir
 
 _DESKS = 4096
 _TEXTS = 1 << 14
+_DATED = re.compile(r"(\d{4})-(\d\d)-(\d\d)[ T](\d\d:\d\d:\d\d)")  # SGLang
+_AMERICAN = re.compile(r"(\d\d)/(\d\d)/(\d{4})-(\d\d:\d\d:\d\d)")  # TensorRT-LLM
+_YEARLESS = re.compile(r"(\d\d)-(\d\d) (\d\d:\d\d:\d\d)")  # vLLM
 
 
 class Settings(NamedTuple):
@@ -90,7 +97,8 @@ class Scanner:
 
     def _read(self, item: Item, path: str, desk: _FleetDesk, inputs: str) -> list[Row]:
         desk.joined.clear()
-        report = read_log(open_source(path), desk)
+        clock = _Clock()
+        report = read_log(open_source(path), desk, clock)
         digest = report.sha256 or file_digest(path)
         key = log_key(item.name, digest, self.tool, inputs)
         notes = [self._text(note) for note in report.notes]
@@ -100,6 +108,7 @@ class Scanner:
             "modified": item.modified,
             "sha256": digest,
             "notes": notes,
+            "started": started(clock.printed, item.modified),
         }
         return [row | log for row in self._rows(key, item, report, desk)]
 
@@ -204,6 +213,35 @@ class _FleetDesk(Desk):
             digest = blake2b(repr((promise, self.machine, self.given)).encode("utf-8", "replace")).digest()
             self.digests[ckpt] = digest
         return digest
+
+
+class _Clock(Watch):
+    """Reads a log to its end, and keeps the first time that is printed in it."""
+
+    printed = ""
+
+    def enough(self, record: Record, changed: bool, boots: Boots) -> bool:
+        self.printed = self.printed or record.time
+        return False
+
+
+def started(printed: str, modified: str | None) -> str | None:
+    """A printed time as ISO 8601 without a zone, which no engine prints. vLLM prints no year either: it is the last
+    one in which the file may have been written at or after that time (a day is left for zones).
+    """
+    if m := _DATED.match(printed):
+        return f"{m[1]}-{m[2]}-{m[3]}T{m[4]}"
+    if m := _AMERICAN.match(printed):
+        return f"{m[3]}-{m[1]}-{m[2]}T{m[4]}"
+    if modified is None or not (m := _YEARLESS.match(printed)):
+        return None
+    latest = datetime.fromisoformat(modified).replace(tzinfo=None) + timedelta(days=1)
+    for year in range(latest.year, latest.year - 9, -1):  # a 29th of February may be eight years ago
+        with suppress(ValueError):
+            found = datetime.fromisoformat(f"{year}-{m[1]}-{m[2]}T{m[3]}")
+            if found <= latest:
+                return found.isoformat()
+    return None
 
 
 def _told(error: Exception, item: Item, path: str) -> str:

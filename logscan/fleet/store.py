@@ -159,11 +159,16 @@ class Store:
         return Tables(*out)
 
     def seen(self) -> pl.DataFrame:
-        """Code, first and last time that a log with such a finding was written, over everything in the store."""
+        """Code, first and last time of a log with such a finding, over everything in the store: the log's own time,
+        or when its file was last written where it prints none.
+        """
         import polars as pl
 
         found = []
-        for table, names in {"findings": ["key", "boot", "code"], "boots": ["key", "boot", "modified"]}.items():
+        for table, names in {
+            "findings": ["key", "boot", "code"],
+            "boots": ["key", "boot", "modified", "started"],
+        }.items():
             schema = {name: kind for name, kind in polars_schema(TABLES[table]).items() if name in names}
             parts = sorted(self.root.glob(f"{table}/audit=*/part-*.parquet"))
             if not parts:
@@ -171,7 +176,7 @@ class Store:
             found.append(pl.scan_parquet(parts, extra_columns="ignore", missing_columns="insert", schema=schema))
         findings, boots = found
         grouped = findings.join(boots, on=["key", "boot"]).group_by("code")
-        when = pl.col("modified")
+        when = pl.coalesce("started", "modified")
         return grouped.agg(first=when.min(), last=when.max()).sort("code").collect()
 
     def latest(self) -> Audit | None:
