@@ -62,7 +62,7 @@ def expect(
     given |= {"flags": dict(flags or {}), "env": dict(env or {})}
     named = _named(name, flags or {})
     found = [
-        (text, predict(promise, named, machine, evaluated, knowledge, known, name))
+        (text, predict(promise, named, machine, evaluated, knowledge, known, name, text))
         for text, evaluated in wanted.items()
     ]
     if single:

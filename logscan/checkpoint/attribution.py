@@ -78,6 +78,15 @@ def groups_for(promise: Promise, layer_class: str, path: str | None = None) -> t
     return groups if row is None else tuple(g for g in groups if _fits(g, row))
 
 
+def contradicts(promise: Promise, layer_class: str) -> bool:
+    """Whether a name tells a format of the weights that no group of `promise` has."""
+    row = served(layer_class)
+    if row is None or row.weights is None:
+        return False
+    formats = {format_word(g.numeric.weights) for g in promise.groups if g.numeric.weights is not None}
+    return bool(formats) and not formats & row.weights
+
+
 def served(layer_class: str) -> Served | None:
     """The row of a layer, scheme or GEMM name; None for bare layer classes (`QKVParallelLinear`) and unknown names."""
     return next((row for pattern, row in _PATTERNS if pattern.fullmatch(layer_class.strip())), None)

@@ -10,12 +10,14 @@ from logscan.judge.evidence import Seen, gather
 from logscan.judge.findings import findings
 from logscan.judge.inputs import mismatch, unjudged
 from logscan.judge.knowledge import Knowledge
+from logscan.judge.limits import bounded, other_engine, uncovered
 from logscan.judge.order import Ask, asks, is_set
 from logscan.judge.remarks import remarked
 from logscan.judge.requests import rows as request_rows
 from logscan.judge.rows import Bench, gemm_row
 from logscan.judge.stores import asked_on_line, attention_row, kv_row
 from logscan.model import VERDICTS_WORST_FIRST, Boot, Finding, Machine, Promise, Row, Verdict
+from logscan.observed import conflicts
 
 __all__ = ["Judgement", "judge", "predict", "worst_verdict"]
 
@@ -51,7 +53,15 @@ def judge(
     wrong = mismatch(boot, promise, flags, printed)
     if wrong is not None:
         rows = unjudged(rows)
-    return Judgement(rows, findings(boot, rows, promise, given, wrong), worst_verdict(rows))
+    unread = uncovered(boot.engine.version, known)
+    if unread is not None:
+        rows = bounded(rows, "version-not-covered", logged=True)
+    if given is not None and conflicts(given, boot) is not None:
+        rows = bounded(rows, "no-gpu", logged=False)
+    another = other_engine(boot)
+    if another is not None and boot.engine.name is not None and not another[1][0].pattern.startswith(boot.engine.name):
+        rows = bounded(rows, "unknown-engine", logged=True)
+    return Judgement(rows, findings(boot, rows, promise, given, wrong, unread, another), worst_verdict(rows))
 
 
 def predict(
@@ -62,11 +72,16 @@ def predict(
     tables: Knowledge,
     known: tuple[str, ...] = (),
     engine: str = "vllm",
+    version: str | None = None,
 ) -> tuple[Row, ...]:
-    """The rows that an order will get, before anything ran: every one of them derived."""
+    """The rows that an order will get, before anything ran: every one of them derived.
+
+    `version`: the release that was asked for, where it may lie outside those in `known`.
+    """
     bench = Bench(machine, tables, releases, None, known, request_rows(engine))
     rows_asked = asks(promise, flags, releases, bench.requests)
-    return tuple(_row(ask, rows_asked, bench, promise) for ask in rows_asked)
+    rows = tuple(_row(ask, rows_asked, bench, promise) for ask in rows_asked)
+    return rows if uncovered(version, known) is None else bounded(rows, "version-not-covered", logged=True)
 
 
 def _row(ask: Ask, rows_asked: tuple[Ask, ...], bench: Bench, promise: Promise | None) -> Row:

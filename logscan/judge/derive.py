@@ -75,24 +75,35 @@ def outcomes_with(
 ) -> tuple[Outcome, ...]:
     """All outcomes in which this kernel ran (a class name, a backend, or the log's spelling of one).
 
-    Those of the derivation where it has some; else, since a trusted line says so, those on whatever machine chooses it;
-    else those in which the kernel's needs are taken for met. Empty for a kernel that the tables do not know.
+    Those of the derivation where it has some; else, since a trusted line says so, those in which it was preferred to
+    the kernels before it; else those on whatever machine chooses it; else those in which its needs are taken for met.
+    Empty for a kernel that the tables do not know.
     """
-    anywhere = machine._replace(platform=None, sm=None, gfx=None, cuda=None, packages={})
-    for place in (machine, anywhere):
-        outcomes = derive(order, place, releases, tables)
-        found = tuple(o for o in outcomes if (o.kernel or "").lower() == kernel.lower() and not o.refusal)
-        if found:
-            return found
-    return tuple(o for o in _forced(kernel, order, machine, releases, tables) if not o.refusal)
+    found = _of_kernel(kernel, derive(order, machine, releases, tables))
+    found = found or _forced(kernel, order, machine, releases, tables, able=True)
+    if not found:
+        anywhere = machine._replace(platform=None, sm=None, gfx=None, cuda=None, packages={})
+        found = _of_kernel(kernel, derive(order, anywhere, releases, tables))
+    return found or _forced(kernel, order, machine, releases, tables)
+
+
+def able(kernel: str, order: Order, machine: Machine, releases: Sequence[str], tables: Knowledge) -> bool:
+    """Whether this kernel can serve the order on this machine, chosen or not."""
+    found = _of_kernel(kernel, derive(order, machine, releases, tables))
+    return bool(found or _forced(kernel, order, machine, releases, tables, able=True))
+
+
+def _of_kernel(kernel: str, outcomes: Sequence[Outcome]) -> tuple[Outcome, ...]:
+    return tuple(o for o in outcomes if (o.kernel or "").lower() == kernel.lower() and not o.refusal)
 
 
 def _forced(
-    kernel: str, order: Order, machine: Machine, releases: Sequence[str], tables: Knowledge
+    kernel: str, order: Order, machine: Machine, releases: Sequence[str], tables: Knowledge, able: bool = False
 ) -> tuple[Outcome, ...]:
-    """The outcomes when this kernel runs, whatever its needs: a trusted line says so."""
+    """The outcomes when this kernel runs: a trusted line says so. `able`: only where its needs are met."""
     views = (tables.view(release) for release in releases)
-    return _merge([case for view in views for case in cases_of(order, machine, view, tables, kernel)], tables)
+    cases = [case for view in views for case in cases_of(order, machine, view, tables, kernel, able)]
+    return tuple(o for o in _merge(cases, tables) if not o.refusal)
 
 
 def _shared(numerics: Sequence[NumericPath | None]) -> NumericPath | None:

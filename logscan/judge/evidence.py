@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from logscan.checkpoint.attribution import groups_for
-from logscan.judge.derive import distrusted, format_of
+from logscan.judge.derive import derive, distrusted, format_of
 from logscan.judge.knowledge import Knowledge
 from logscan.judge.order import Ask
-from logscan.model import Boot, Evidence, Fact, Machine, Promise
+from logscan.model import Boot, Evidence, Fact, Machine, Outcome, Promise
 
 _FORMAT = re.compile(r"nvfp4|mxfp4|mxfp6|mxfp8|fp8|fp4|int8|int4", re.I)
 _SELECTED = {
@@ -54,7 +54,8 @@ def gather(
         if fact.component != "target" or not _on_path(fact, ask.path) or not _format_fits(fact, ask):
             continue
         if fact.name in _WEIGHT_ONLY:
-            weight_only.append(fact)
+            if not _of_another(fact, ask, asks, boot, machine, tables):
+                weight_only.append(fact)
         elif fact.name in _SELECTED.get(ask.path, ()):
             groups = _groups(fact, ask, promise)
             if ask.group not in groups:
@@ -68,6 +69,34 @@ def gather(
                 undecided.append((fact, doubt[0]))
     refused = _refused(ask, asks, boot)
     return Seen(tuple(selected), tuple(shared), tuple(weight_only), tuple(doubted), tuple(undecided), refused)
+
+
+def _of_another(fact: Fact, ask: Ask, asks: Sequence[Ask], boot: Boot, machine: Machine, tables: Knowledge) -> bool:
+    """Whether another row accounts for a warning that several rows print alike, and this row need not print it.
+
+    One logger serves them all and prints once (marlin_utils_fp8.py:prepare_fp8_layer_for_marlin), so the warning says
+    that one of them is weight-only, not which.
+    """
+    others = [a for a in asks if a is not ask and _on_path(fact, a.path) and _format_fits(fact, a)]
+    if not others:
+        return False
+    own = [_prints(fact, o) for o in derive(ask.order, machine, boot.engine.releases, tables)]
+    if own and all(own):
+        return False
+    for other in others:
+        outcomes = derive(other.order, machine, boot.engine.releases, tables)
+        loud = [o for o in outcomes if _prints(fact, o)]
+        selected = _SELECTED.get(other.path, ()) if other.path != ask.path else ()
+        named = {(f.fields.get("kernel") or f.fields.get("backend") or f.value).lower() for f in boot.facts
+                 if f.name in selected and f.component == "target"}  # fmt: skip
+        sure = bool(loud) and len(loud) == len(outcomes)
+        if sure or any((o.kernel or "").lower() in named for o in loud) or (loud and own and not any(own)):
+            return True
+    return False
+
+
+def _prints(fact: Fact, outcome: Outcome) -> bool:
+    return outcome.refusal is None and fact.pattern in {p.pattern for p in outcome.prints}
 
 
 def _refused(ask: Ask, asks: Sequence[Ask], boot: Boot) -> tuple[Fact, ...]:

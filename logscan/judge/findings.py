@@ -33,6 +33,8 @@ def findings(
     promise: Promise | None,
     given: Machine | None = None,
     wrong: Mismatch | None = None,
+    unread: str | None = None,
+    another: tuple[str, tuple[Fact, ...]] | None = None,
 ) -> tuple[Finding, ...]:
     """Everything worth telling of a boot, worst first."""
     found = [f for row in rows for f in _of_row(row)]
@@ -49,6 +51,10 @@ def findings(
     conflict = observed.conflicts(given, boot) if given is not None else None
     if conflict is not None:
         found.append(_plain("LS704", conflict[0], conflict[1]))
+    if another is not None:
+        found.append(_plain("LS705", another[0], another[1]))
+    if unread is not None:
+        found.append(_plain("LS901", unread, [f for f in boot.facts if f.name == "engine.version"][:1]))
     return _worst_first(found)
 
 
@@ -147,7 +153,9 @@ def _of_boot(boot: Boot) -> Iterable[Finding]:
     if boot.unrecognised:
         line, text = boot.unrecognised[0]
         evidence = (Evidence(line, "context", "available", "", text),)
-        message = f"{len(boot.unrecognised)} lines look like a selection and no pattern owns them"
+        count = len(boot.unrecognised)
+        looks = "1 line looks like a selection and no pattern owns it"
+        message = looks if count == 1 else f"{count} lines look like a selection and no pattern owns them"
         yield replace(_plain("LS902", message, ()), evidence=evidence)
 
 

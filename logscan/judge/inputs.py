@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from logscan.checkpoint.attribution import contradicts
 from logscan.checkpoint.methods import FAMILIES, canonical
 from logscan.model import Boot, Fact, Promise, Row, replace
 
@@ -38,8 +39,26 @@ def mismatch(
         message = f"{promise.label} was given ({promise.source}), the log prints {printed.label} ({printed.source})"
         return Mismatch(message, facts)
     fact = next((f for f in boot.facts if f.name == "config.quantization"), None)
-    if promise is None or fact is None or fact.value in _ANY:
+    if promise is None or (fact is not None and fact.value in _ANY):
         return None
+    return _other_layers(boot, promise, flags) or (_other_method(fact, promise, flags) if fact is not None else None)
+
+
+def _other_layers(boot: Boot, promise: Promise, flags: Mapping[str, str]) -> Mismatch | None:
+    """Layer classes of another format than any of the promise's: of another model, or of one quantized online."""
+    if promise.method == "none" or canonical(flags.get("quantization", promise.method)) != promise.method:
+        return None
+    names = ("linear.kernel", "linear.layer")
+    facts = [f for f in boot.facts if f.name in names and f.component == "target" and "layer" in f.fields]
+    other = [f for f in facts if contradicts(promise, f.fields["layer"])]
+    if not other or len(other) < len(facts):
+        return None
+    message = f"{promise.label} was given ({promise.source}), the log shows layers of {other[0].fields['layer']}"
+    return Mismatch(message, tuple(other[:1]))
+
+
+def _other_method(fact: Fact, promise: Promise, flags: Mapping[str, str]) -> Mismatch | None:
+    """Another method than the promise's on the engine line."""
     resolved = "none" if fact.value == "None" else canonical(fact.value)
     if resolved == promise.method or {resolved, promise.method} in _SAME:
         return None

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from logscan import labels
 from logscan.judge import compare
-from logscan.judge.derive import default_numeric, derive, outcomes_with
+from logscan.judge.derive import able, default_numeric, derive, outcomes_with
 from logscan.judge.evidence import Seen, cite
 from logscan.judge.knowledge import Knowledge
 from logscan.judge.order import Ask
@@ -89,7 +89,7 @@ def gemm_row(ask: Ask, seen: Seen, bench: Bench) -> Row:
     if strange and decided.verdict == "kept":
         kernels = (*_kernels(named, ()), *(Kernel(name, "logged") for name in strange))
         return replace(base, reasons=("unknown-kernel",), kernels=kernels)
-    return _with_disagreement(decided, named, expected, outcomes)
+    return _with_disagreement(decided, ask, named, expected, bench)
 
 
 def _label(numeric: NumericPath | None) -> str | None:
@@ -180,7 +180,7 @@ def _still_possible(
     known = bench.machine.platform is not None and (bench.machine.platform != "cuda" or bench.machine.sm is not None)
     if shown:
         return shown if known else left
-    return [] if bench.boot is not None and bench.boot.engine.kind == "release" else left
+    return [] if bench.boot is not None else left
 
 
 def _would_show(outcome: Outcome, said: Collection[str], seen: Seen, bench: Bench) -> bool:
@@ -345,18 +345,20 @@ def _kernels(named: Sequence[tuple[Reading, str]], readings: Sequence[Reading]) 
 
 
 def _with_disagreement(
-    row: Row, named: Sequence[tuple[Reading, str]], expected: Sequence[Reading], outcomes: Sequence[Outcome]
+    row: Row, ask: Ask, named: Sequence[tuple[Reading, str]], expected: Sequence[Reading], bench: Bench
 ) -> Row:
     """Mark a row whose trusted line no derived outcome explains: the table or the deployment is not what we think.
 
-    Such a line may still prove a downgrade; that the order is kept it cannot prove.
+    Where the kernel could not even run on the machine at hand, the line does not prove that the order is kept.
     """
     names = [n for _, n in named if n]
     kernels = {r.outcome.kernel for r, n in named if n}
-    if not outcomes or not names or any(r.outcome.kernel in kernels for r in expected):
+    if not expected or not names or any(r.outcome.kernel in kernels for r in expected):
         return row
     derived = ", ".join(dict.fromkeys(r.outcome.kernel or r.outcome.refusal or "?" for r in expected))
-    if row.verdict == "kept":
+    if row.verdict == "kept" and not all(
+        able(name, ask.order, bench.machine, bench.releases, bench.tables) for name in names
+    ):
         row = replace(row, verdict="unproven", reasons=("line-untrusted",))
     return replace(row, disagreement=f"the log names {', '.join(names)}; {derived} was expected")
 

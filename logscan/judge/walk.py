@@ -23,9 +23,13 @@ class Case(NamedTuple):
 
 
 def cases_of(
-    order: Order, machine: Machine, view: View, tables: Knowledge, kernel: str | None = None
+    order: Order, machine: Machine, view: View, tables: Knowledge, kernel: str | None = None, able: bool = False
 ) -> Iterator[Case]:
-    """The outcomes of one release, one for each assignment of the unknown atoms that matter."""
+    """The outcomes of one release, one for each assignment of the unknown atoms that matter.
+
+    `kernel`: those in which this one runs, whatever comes before it in its list; `able`: only where it is in the list
+    and its needs are met.
+    """
     todo: list[Mapping[str, Any]] = [{}]
     for _ in range(_MAX_CASES):
         if not todo:
@@ -33,7 +37,7 @@ def cases_of(
         assumed = todo.pop()
         atoms = Atoms(order, machine, view, tables, assumed, State.of(order))
         try:
-            covered = _walk(atoms, kernel)
+            covered = _walk(atoms, kernel, able)
         except Split as split:
             todo += [{**assumed, split.atom: value} for value in reversed(atoms.domain(split.atom))]
             continue
@@ -41,7 +45,7 @@ def cases_of(
             yield Case(view.release, _outcome(order, atoms.state), assumed, atoms.unset)
 
 
-def _walk(atoms: Atoms, forced: str | None = None) -> bool:
+def _walk(atoms: Atoms, forced: str | None = None, able: bool = False) -> bool:
     """Take the order through the stages. False when no row of the release speaks about such an order."""
     state, view = atoms.state, atoms.view
     for stage in ("config", "scheme", "override"):
@@ -56,10 +60,12 @@ def _walk(atoms: Atoms, forced: str | None = None) -> bool:
                     break
         if stage == "scheme" and not fits:
             return False
+    if forced and state.kernel and not state.choice and forced not in _names(view.kernels[state.kernel]):
+        return False  # the scheme has a kernel of its own
     if state.choice and not (state.kernel and not forced):
-        _choose(atoms, forced)
+        _choose(atoms, forced, able)
     if forced and not state.kernel:
-        if not view.kernels.known(forced):
+        if able or not view.kernels.known(forced):
             return False
         state.kernel = forced
     if state.kernel and not state.refusal:
@@ -70,6 +76,10 @@ def _walk(atoms: Atoms, forced: str | None = None) -> bool:
                 _rewrite(atoms, row)
     _fill(atoms)
     return True
+
+
+def _names(kernel: Kernel) -> tuple[str, ...]:
+    return kernel.name, kernel.printed, kernel.id
 
 
 def _rewrite(atoms: Atoms, row: Rewrite) -> None:
@@ -110,7 +120,7 @@ def _set_input(state: State, effect: str, tables: Knowledge) -> None:
         state.input = tables.operands()[effect]
 
 
-def _choose(atoms: Atoms, forced: str | None = None) -> None:
+def _choose(atoms: Atoms, forced: str | None = None, able: bool = False) -> None:
     """Walk the candidate list: the first kernel whose place and needs hold, or the one that is `forced`."""
     state, view = atoms.state, atoms.view
     if atoms.value("platform") is UNKNOWN:
@@ -126,7 +136,8 @@ def _choose(atoms: Atoms, forced: str | None = None) -> None:
     for name, place, otherwise in order:
         kernel = view.kernels[name]
         if forced is not None:
-            fits = forced in (kernel.name, kernel.printed, kernel.id)
+            fits = forced in _names(kernel)
+            fits = fits and (not able or (kernel.needs is not None and atoms.ask(kernel.needs)))
         elif name in disabled or not atoms.ask(place):
             refusal = refusal or otherwise
             continue

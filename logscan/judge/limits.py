@@ -1,0 +1,71 @@
+"""What bounds every verdict of a boot, whatever its rows say: a release nobody has read, a GPU that the log denies.
+
+Inside those bounds only a line of the log proves something, and it never proves that an order is kept: what the line
+does not name may have changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from logscan import versions
+from logscan.model import Boot, Fact, Row, replace
+
+_ENGINES = frozenset({"vllm", "trtllm", "sglang"})
+
+
+def uncovered(version: str | None, known: Sequence[str]) -> str | None:
+    """Why the tables say nothing of this version: it lies outside the known releases. None where it does not."""
+    parsed = versions.parse(version) if version else None
+    if parsed is None or not known or versions.kind(parsed) == "unknown" or versions.covered(parsed, known):
+        return None
+    newest = versions.parse(known[-1])
+    if newest is not None and parsed.key > newest.key:
+        return f"{parsed.text} is newer than {known[-1]}, the newest release that is known"
+    return f"{parsed.text} is older than {known[0]}, the oldest release that is known"
+
+
+def bounded(rows: Iterable[Row], reason: str, logged: bool) -> tuple[Row, ...]:
+    """Rows without the verdicts that rest on the tables, `unproven` for `reason` instead.
+
+    `logged`: kept rows too whose kernel a line names, as that is known of other releases.
+    """
+    return tuple(
+        _open(row, reason) if _rests(row, logged) else _also(row, reason) if row.verdict == "unproven" else row
+        for row in rows
+    )
+
+
+def _also(row: Row, reason: str) -> Row:
+    others = [r for r in row.reasons if r not in (reason, "not-printed-in-version")]
+    return replace(row, reasons=(reason, *others))
+
+
+def _rests(row: Row, logged: bool) -> bool:
+    if row.verdict == "kept":
+        return logged or row.authority != "logged"
+    return row.verdict in ("downgraded", "not-served") and row.authority != "logged"
+
+
+def _open(row: Row, reason: str) -> Row:
+    return replace(row, verdict="unproven", kinds=(), extent=None, visibility=None, cause=None, remedy=None,
+                   refusal=None, reasons=(reason,))  # fmt: skip
+
+
+def other_engine(boot: Boot) -> tuple[str, tuple[Fact, ...]] | None:
+    """How the log contradicts the engine that was given, and the lines that do; None where it does not."""
+    engine = boot.engine
+    if engine.authority != "given" and engine.name is None:
+        return None
+    foreign = tuple(f for f in boot.facts if f.pattern.partition(".")[0] in _ENGINES - {engine.name})
+    if foreign:
+        name = foreign[0].pattern.partition(".")[0]
+        return f"{engine.name} was given, the log is one of {name}", foreign[:1]
+    if engine.authority != "given":
+        return None
+    given = versions.parse(engine.version or "")
+    printed = [f for f in boot.facts if f.name == "engine.version" and versions.parse(f.value) is not None]
+    other = next((f for f in printed if given is not None and f.value.removeprefix("v") != given.text), None)
+    if other is None:
+        return None
+    return f"{engine.name} {engine.version} was given, the log shows {other.value}", (other,)
