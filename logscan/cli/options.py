@@ -76,7 +76,7 @@ Config = Annotated[
 ]
 Isolated = Annotated[bool, typer.Option("--isolated", help="Look for no logscan.toml.")]
 NoRedact = Annotated[bool, typer.Option("--no-redact", help="Show keys and tokens that the log contains.")]
-JsonOrTable = Annotated[Literal["table", "json"], typer.Option("--format", help="How to write it.")]
+JsonOrTable = Annotated[Literal["table", "json"], typer.Option("--format", "-f", help="How to write it.")]
 
 
 def rule_names(incomplete: str) -> list[str]:

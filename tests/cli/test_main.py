@@ -63,6 +63,16 @@ def test_bad_input_is_one_line_and_exit_2():
     assert result.stderr.startswith("logscan: no rule 'LS9'") and result.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize("command", ["triage", "audit", "diff", "expect", "promise", "explain", "rules"])
+def test_every_format_has_a_short_option(command):
+    assert "-f, --format" in runner.invoke(main.app, [command, "--help"]).output
+
+
+@pytest.mark.parametrize("command", ["list", "verify"])
+def test_every_format_of_packs_has_a_short_option(command):
+    assert "-f, --format" in runner.invoke(main.app, ["packs", command, "--help"]).output
+
+
 def raising(error):
     def implementation():
         raise error
@@ -123,8 +133,9 @@ def test_explain(snapshot, monkeypatch):
     assert result.output == snapshot
 
 
-def test_explain_as_json():
-    result = runner.invoke(main.app, ["explain", "LS101", "--format", "json"])
+@pytest.mark.parametrize("option", ["--format", "-f"])
+def test_explain_as_json(option):
+    result = runner.invoke(main.app, ["explain", "LS101", option, "json"])
     assert [rule["slug"] for rule in json.loads(result.output)["rules"]] == ["linear-weight-only"]
 
 
