@@ -171,15 +171,17 @@ def new(line: str, engine: str) -> int:
     if line == "-" and sys.stdin is None:
         raise InputError("packs new: stdin is closed; give the line itself, or pipe it in")
     raw = sys.stdin.buffer.readline() if line == "-" else line.encode("utf-8", "surrogateescape")
+    printed = Framer().frame(1, strip_escapes(raw).rstrip(b"\r\n")).record
     record = Framer().frame(1, strip_escapes(raw).strip()).record
     if record.origin == "print":  # a message without its prefix: taken for the engine's
         record = record._replace(origin="engine", level="INFO")
     if not record.text.strip():
         raise InputError("packs new: no text in that line; give one line as it stands in the log")
     pack = pack_of(engine)
-    owner = next((e.pattern for e in Recogniser(load()).events(record)), None)
+    recogniser = Recogniser(load())
+    owner = next((e.pattern for as_read in (printed, record) for e in recogniser.events(as_read)), None)
     if owner:
-        sys.stderr.write(f"logscan: {owner} already reads this line\n")
+        sys.stderr.write(f"logscan: {owner} already reads this line; change that one rather than add another\n")
     write(toml(propose(record, pack.id), record))
     return 0
 

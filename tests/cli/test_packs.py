@@ -138,3 +138,19 @@ def test_verify_of_what_is_no_source_is_bad_input(tmp_path: Path):
     assert (result.exit_code, result.stdout) == (2, "")
     assert "no Python files of 'vllm'" in result.stderr
     assert run("verify", "--engine", "nothing", str(tmp_path)).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("line", "owner"),
+    [
+        ("Selected CutlassFP8ScaledMMLinearKernel for CompressedTensorsW8A8Fp8", "vllm.linear.selected"),
+        ("GPU models and configuration: GPU 0: NVIDIA A100-SXM4-80GB", "vllm.collect_env.gpu"),  # printed, not logged
+        ("[TensorRT-LLM] TensorRT LLM version: 1.2.0rc4", "trtllm.boot.banner"),
+        ("  Meta[12]:", "trtllm.fmha.available_kernel"),
+    ],
+)
+def test_new_names_the_pattern_that_reads_a_line_already(line: str, owner: str) -> None:
+    told = run("new", line)
+    assert told.exit_code == 0
+    assert told.stderr == f"logscan: {owner} already reads this line; change that one rather than add another\n"
+    assert told.stdout.startswith("[[pattern]]\n")
