@@ -294,3 +294,25 @@ def test_a_file_needs_no_stdout(tmp_path):
 def test_messages_never_end_up_among_the_data():
     ended = in_a_shell("logscan packs test 2>&-")
     assert (ended.returncode, ended.stdout) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("unknown", "told"),
+    [
+        (1, "1 line looks like a selection and no pattern owns it"),
+        (2, "2 lines look like a selection and no pattern owns them"),
+    ],
+)
+def test_one_unrecognised_line_is_no_lines(unknown, told, tmp_path):
+    from pathlib import Path
+
+    from logscan.desk import triage
+
+    lines = (Path(__file__).parents[2] / LOG).read_text().split("\n")
+    at = next(n for n, line in enumerate(lines) if "Selected Cutlass" in line)
+    head = lines[at].partition("Selected")[0]
+    lines[at:at] = [f"{head}Using FooBar{n} kernel for the shared experts" for n in range(unknown)]
+    log = tmp_path / "boot.log"
+    log.write_text("\n".join(lines))
+    (boot,) = triage(log)["logs"][0]["boots"]
+    assert [f["message"] for f in boot["findings"] if f["code"] == "LS902"] == [told]
