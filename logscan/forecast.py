@@ -92,7 +92,7 @@ def _outcome(rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def _row(row: Row) -> dict[str, Any]:
-    prints = [{"level": p.level, "text": p.text, "pattern": p.pattern} for p in row.prints]
+    prints = [p._asdict() for p in row.prints]
     return {**row_document(row, str), "layer": row.layer, "prints": prints}
 
 

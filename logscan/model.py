@@ -210,6 +210,7 @@ class Print(NamedTuple):
     level: str
     text: str
     pattern: str | None = None
+    distrusted_by: str | None = None  # the row that says why it is not true, though it is printed
 
 
 class Outcome(NamedTuple):

@@ -226,6 +226,7 @@ class Print(TypedDict):
     level: str
     text: str
     pattern: str | None
+    distrusted_by: str | None  # the line is printed and not true
 
 
 class ExpectedRow(Row):

@@ -18,6 +18,7 @@ _FAILURES = (
     ("LS502", ("boot.memory", "boot.error", "boot.exception"), "memory"),
     ("LS504", ("boot.exception",), "ddress already in use"),
 )
+_NO_FEATURE = frozenset({"feature.generation_config"})  # a default replaced by the model's own: nothing is off
 EVIDENCE = 5  # lines quoted in a finding
 # Facts that say of a request that it was not honoured, and the rule: of the path it belongs to, or of none.
 _REPLACED = {
@@ -179,7 +180,8 @@ def _of_features(boot: Boot) -> Iterable[Finding]:
         yield _plain("LS603", fallback[0].text, fallback)
     seen: set[str] = set()
     for fact in boot.facts:
-        if fact.name.startswith("feature.") and fact.means == "warned" and fact.pattern not in seen:
+        off = fact.name.startswith("feature.") and fact.name not in _NO_FEATURE
+        if off and fact.means == "warned" and fact.pattern not in seen:
             seen.add(fact.pattern)
             asked = any(f.name == f"request.{fact.name[8:]}" for f in boot.facts)
             yield _plain("LS601" if asked else "LS602", fact.text, [fact])

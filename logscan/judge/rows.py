@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from logscan import labels
 from logscan.judge import compare
-from logscan.judge.derive import able, default_numeric, derive, outcomes_with
+from logscan.judge.derive import able, default_numeric, derive, distrusted, outcomes_with
 from logscan.judge.evidence import Seen, cite
 from logscan.judge.knowledge import Knowledge
 from logscan.judge.order import Ask
@@ -26,6 +26,7 @@ from logscan.model import (
     Machine,
     NumericPath,
     Outcome,
+    Print,
     Row,
     Verdict,
     replace,
@@ -272,12 +273,15 @@ def _from_derivation(base: Row, ask: Ask, seen: Seen, bench: Bench, readings: Se
     kernels = _kernels((), readings) or tuple(Kernel(n, "logged") for n in dict.fromkeys(map(spelled, seen.selected)))
     verdicts = {r.verdict for r in readings}
     caveats = caveats_of(readings, bench)
+    alike = len({r.outcome.prints for r in readings}) == 1
+    prints = _announced(readings[0].outcome, ask, bench) if alike else ()
     if len(verdicts) > 1 or (seen.undecided and len({r.kinds for r in readings}) > 1):
         reasons = splitting(readings, bench) or ("unknown-kernel",)
-        return replace(base, reasons=reasons, kernels=kernels, caveats=caveats)
+        return replace(base, reasons=reasons, kernels=kernels, caveats=caveats, prints=prints)
     first = readings[0]
     if first.verdict == "unproven":
-        return replace(base, reasons=why_open(bench), kernels=kernels, caveats=caveats, ran=_label(first.numeric))
+        ran = _label(first.numeric)
+        return replace(base, reasons=why_open(bench), kernels=kernels, caveats=caveats, ran=ran, prints=prints)
     if first.verdict == "not-served":
         row = replace(
             base, refusal=first.outcome.refusal, kernels=kernels, caveats=caveats, because=first.outcome.because
@@ -299,7 +303,7 @@ def _from_derivation(base: Row, ask: Ask, seen: Seen, bench: Bench, readings: Se
         authority="derived",
         kernels=kernels,
         layer=first.outcome.layer,
-        prints=first.outcome.prints if len({r.outcome.prints for r in readings}) == 1 else (),
+        prints=prints,
         extent="all" if first.verdict == "downgraded" else None,
         visibility=_least_visible(readings, said if bench.boot is not None else None),
         caveats=caveats,
@@ -308,6 +312,19 @@ def _from_derivation(base: Row, ask: Ask, seen: Seen, bench: Bench, readings: Se
     if bench.boot is not None and not bench.ready and not seen.lines:
         return replace(row, verdict="unproven", kinds=(), extent=None, visibility=None, reasons=not_ready(bench))
     return _needs_ready(row, bench)
+
+
+def _announced(outcome: Outcome, ask: Ask, bench: Bench) -> tuple[Print, ...]:
+    """What a predicted outcome prints, with those lines marked that will not be true."""
+    fields = {"kernel": outcome.kernel or "", "layer": outcome.layer or ""}
+
+    def doubt(pattern: str | None) -> str | None:
+        if pattern is None:
+            return None
+        found = distrusted(pattern, fields, ask.order, bench.machine, bench.releases, bench.tables)
+        return found[0] if isinstance(found, tuple) else None
+
+    return tuple(p._replace(distrusted_by=doubt(p.pattern)) for p in outcome.prints)
 
 
 def _needs_ready(row: Row, bench: Bench) -> Row:

@@ -6,11 +6,14 @@ import shutil
 from collections.abc import Iterator
 from typing import Any
 
+from logscan import catalogue
 from logscan.report.text import BLANK, Line, Span, colored, line, plain
 from logscan.report.view import clean
 
 _STYLES = {"not-served": "bad", "downgraded": "bad", "unproven": "warn", "kept": "good", "no-promise": "dim"}
 _WIDEST, _NARROWEST = 160, 40
+_SILENT = "nothing in the log will say so"
+_OPEN = "what it prints hangs on what is unknown"
 
 
 def render(doc: dict[str, Any], *, verbose: bool = False, width: int | None = None, color: bool = False) -> str:
@@ -71,14 +74,20 @@ def _row(row: dict[str, Any], findings: list[dict[str, Any]], verbose: bool) -> 
     if row["kinds"]:
         parts = [" + ".join(row["kinds"]), f"cause: {row['cause']}" if row["cause"] else "", row["visibility"] or ""]
         yield _field("how", " · ".join(p for p in parts if p))
-    for text in [f"[{p['level']}] {p['text']}" for p in row["prints"]] or ["nothing in the log will say so"]:
+    for text in [_print(p) for p in row["prints"]] or [_SILENT if row["verdict"] != "unproven" else _OPEN]:
         yield _field("prints", text)
-    if row["reasons"]:
-        yield _field("unknown", ", ".join(row["reasons"]))
+    known = catalogue.reasons()
+    for reason in row["reasons"]:
+        yield _field("unknown", f"{reason}: {known[reason].what} {known[reason].advice}" if reason in known else reason)
     for finding in findings:
         yield _field(finding["code"], f"{finding['severity']} · {finding['fix']}")
     if verbose and row["because"]:
         yield _field("because", " → ".join(row["because"]))
+
+
+def _print(line: dict[str, Any]) -> str:
+    mark = f" (printed, and not true: {line['distrusted_by']})" if line["distrusted_by"] else ""
+    return f"[{line['level']}] {line['text']}{mark}"
 
 
 def _field(name: str, text: str) -> Line:

@@ -225,3 +225,11 @@ def test_a_kernel_that_could_run_here_keeps_the_order_though_another_was_expecte
     boot = judged(boot_text("0.29.0", lines, quantization="fp8"), fp8(block=True), gpu="L40S", cuda="12.9")
     assert of(boot)["verdict"] == "kept"
     assert "LS903" in [f["code"] for f in boot["findings"]]
+
+
+def test_sampling_defaults_of_the_model_are_no_feature_that_is_off(judged: Judged, boot_text: Text) -> None:
+    text = "Default vLLM sampling parameters have been overridden by the model's `generation_config.json`: `{}`. "
+    text += "If this is not intended, please relaunch vLLM instance with `--generation-config vllm`."
+    boot = judged(boot_text("0.30.0", [("WARNING", "model.py", text)]), None)
+    assert [f["value"] for f in boot["facts"] if f["name"] == "feature.generation_config"] == ["overridden"]
+    assert "LS602" not in [f["code"] for f in boot["findings"]]

@@ -10,6 +10,7 @@ import pytest
 
 from logscan import expect
 from logscan.model import InputError
+from logscan.report.forecast import render
 
 PLAIN: dict[str, Any] = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "torch_dtype": "bfloat16"}
 FP8 = {"quant_method": "fp8", "activation_scheme": "dynamic"}
@@ -105,3 +106,32 @@ def test_an_unknown_release_names_the_newest(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps(PLAIN))
     with pytest.raises(InputError, match="sglang"):
         expect(str(tmp_path), "H100", "sglang==x")
+
+
+NATIVE = {
+    "architectures": ["LlamaForCausalLM"],
+    "model_type": "llama",
+    "torch_dtype": "bfloat16",
+    "quantization_config": {"quant_method": "fp8", "activation_scheme": "dynamic"},
+}
+
+
+@pytest.mark.parametrize(
+    ("gpu", "untrue"), [("A100", "selected-cutlass-while-marlin"), ("L40S", None)], ids=["marlin runs", "cutlass runs"]
+)
+def test_a_line_that_will_not_be_true_is_marked(tmp_path: Path, gpu: str, untrue: str | None) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(NATIVE))
+    document = expect(str(tmp_path / "config.json"), gpu=gpu, engine="vllm==0.16.0")
+    (row,) = [r for r in document["paths"] if r["path"] == "linear"]
+    prints = {p["pattern"]: p["distrusted_by"] for p in row["prints"]}
+    assert prints["vllm.linear.selected"] == untrue
+    text = render(dict(document), width=200)
+    assert ("printed, and not true" in text) == (untrue is not None)
+
+
+def test_what_cannot_be_told_says_what_to_do_and_does_not_promise_silence(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(NATIVE))
+    document = expect(str(tmp_path / "config.json"), gpu="L40S", engine="vllm==0.16.0")
+    text = render(dict(document), width=200)
+    assert "nothing in the log will say so" not in text
+    assert "no-cuda" in text and "Give --cuda" in text
