@@ -166,11 +166,9 @@ class Skimmer:
     """Finds the records of a stream in which the detector finds something, span by span."""
 
     def __init__(
-        self, detector: Detector, framer: Framer, wrapping: Wrapping, count: LineCount, late: Late | None = None
+        self, detector: Detector, framer: Framer, wrapping: Wrapping, count: LineCount, starts: Detector | None = None
     ) -> None:
-        self._late = late
-        if late is not None:
-            detector = late.detector
+        self._starts = starts
         self._ends = detector.ends
         self._matches = detector.matches
         self._framer = framer
@@ -181,9 +179,9 @@ class Skimmer:
 
     def restarts(self, span: Span) -> bool:
         """Whether something may start within the span, from which on every line counts again."""
-        if self._late is None:
+        if self._starts is None:
             return False
-        return bool(self._late.starts.ends(strip_escapes(span.data[span.start : span.stop])))
+        return bool(self._starts.ends(strip_escapes(span.data[span.start : span.stop])))
 
     def all(self, records: Iterable[Record]) -> Iterator[Record]:
         """Those of a run of records that hold a literal."""

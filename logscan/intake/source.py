@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from logscan.intake.framing import Framer
 from logscan.intake.lines import LineCount, Span, Splitter
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from logscan.intake.scanner import Detector, Late, Skimmer
 
 Line = bytes
+_MUCH = 1 << 15  # bytes from which on skimming is worth its detectors
 _LINES = 64  # of a piece: envelopes are told by the lines that stand together
 _CRLF_SAMPLE = 8  # a banner's rows end in CRLF too, six of them
 
@@ -31,6 +32,7 @@ class Source:
         self._framer = Framer()
         self._wrapping = Wrapping(self._framer)
         self._skimmer: Skimmer | None = None
+        self._late: Callable[[], Late | None] | None = None
 
     @property
     def bytes(self) -> int:
@@ -77,15 +79,19 @@ class Source:
         """Close the file."""
         self._reader.close()
 
-    def skim(self, detector: Detector, late: Late | None = None) -> None:
-        """From the next piece on, yield only the records in whose text the detector finds something; with `late` only
-        what that finds, until something starts again.
+    def skim(self, detector: Detector) -> None:
+        """From the next piece on, yield only the records in whose text the detector finds something."""
+        from logscan.intake.scanner import Skimmer
+
+        self._skimmer = Skimmer(detector, self._framer, self._wrapping, self._count)
+
+    def skim_late(self, late: Callable[[], Late | None]) -> None:
+        """Where much is left, yield only what `late` finds (asked then; None: nothing may be left out), until something
+        starts again.
 
         May be called while `records()` runs: for the rest of a log whose boot is decided.
         """
-        from logscan.intake.scanner import Skimmer
-
-        self._skimmer = Skimmer(detector, self._framer, self._wrapping, self._count, late)
+        self._late = late
 
     def hits(self, detector: Detector) -> Iterator[Record]:
         """Only the records in whose text the detector finds something: those that `records()` would yield."""
@@ -96,6 +102,8 @@ class Source:
         """The records, in order, each as soon as its line is complete. Raises InputError on what is no log."""
         try:
             for block in self._pieces():
+                if self._late is not None and len(block) >= _MUCH and self._skips:
+                    self._begin(self._late())
                 if self._skimmer is not None and self._skips:
                     for span in self._splitter.spans(block):
                         yield from self._span(span)
@@ -118,7 +126,7 @@ class Source:
         for block in self._reader.text():
             start = 0
             while start < len(block):
-                stop = _lines_on(block, start) if self._skimmer is None else len(block)
+                stop = len(block) if self.skimming else _lines_on(block, start)
                 yield block[start:stop]
                 start = stop
 
@@ -140,8 +148,15 @@ class Source:
 
     @property
     def skimming(self) -> bool:
-        """Whether lines are left out at this moment."""
-        return self._skimmer is not None
+        """Whether lines are left out from here on, where there are many."""
+        return self._skimmer is not None or self._late is not None
+
+    def _begin(self, late: Late | None) -> None:
+        from logscan.intake.scanner import Skimmer
+
+        self._late = None
+        if late is not None:
+            self._skimmer = Skimmer(late.detector, self._framer, self._wrapping, self._count, late.starts)
 
     def _records(self, lines: list[Line], position: int | None = None) -> Iterator[Record]:
         first = self._count.lines + 1

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -53,3 +56,31 @@ def test_another_pod_whose_head_is_cut_off_is_read(tmp_path: Path) -> None:
     boots = triaged(tmp_path, first, second)
     assert [b["source"] for b in boots] == ["pod/a/vllm", "pod/b/vllm"]
     assert any(f["name"] == "model.gib" for f in boots[1]["facts"])
+
+
+def test_a_restart_in_a_slow_stream_is_not_skimmed(tmp_path: Path) -> None:
+    """The next boot begins in a small piece and goes on in a large one, as a pipe may deliver it."""
+    (alone,) = triaged(tmp_path, BOOT)
+    shell = (
+        f"cat {tmp_path}/a; sleep 0.2; head -c 600 {tmp_path}/a; sleep 0.2; tail -c +601 {tmp_path}/a; cat {tmp_path}/b"
+    )
+    (tmp_path / "a").write_bytes(BOOT)
+    (tmp_path / "b").write_bytes(REQUESTS)
+    command = [
+        sys.executable,
+        "-m",
+        "logscan",
+        "triage",
+        "-",
+        "--gpu",
+        "A100",
+        "--format",
+        "json",
+        "--fail-on",
+        "never",
+    ]
+    with subprocess.Popen(["sh", "-c", shell], stdout=subprocess.PIPE) as writer:
+        done = subprocess.run(command, stdin=writer.stdout, capture_output=True, check=True)
+    first, second = json.loads(done.stdout)["logs"][0]["boots"]
+    assert rows(first) == rows(second) == rows(alone)
+    assert evidence(second, BOOT.count(b"\n")) == evidence(alone, 0)
