@@ -26,6 +26,10 @@ def derive(order: Order, machine: Machine, releases: Sequence[str], tables: Know
 
     Empty where one of the releases has no rows for such an order: nothing is known then, and nothing is guessed.
     """
+    return tables.memo((repr(order), repr(machine), *releases), lambda: _derive(order, machine, releases, tables))
+
+
+def _derive(order: Order, machine: Machine, releases: Sequence[str], tables: Knowledge) -> tuple[Outcome, ...]:
     cases: list[Case] = []
     for release in releases:
         found = list(cases_of(order, machine, tables.view(release), tables))

@@ -13,7 +13,7 @@ import marshal
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -21,10 +21,11 @@ from typing import Any, NamedTuple
 
 from logscan import versions
 from logscan.judge.conditions import ALWAYS, Condition, Kind, compile_condition
-from logscan.model import InputError, Operand
+from logscan.model import InputError, Operand, Outcome
 from logscan.packs import patterns_dir
 
 _CHECK = 16  # bytes of the checksum in front of what is stored
+MEMO = 512  # answers kept: a fleet's boots ask some dozens of questions
 FORMAT = 2  # of the compiled cache; change it with the shape of what is stored
 STAGES = (
     "config",
@@ -103,8 +104,18 @@ class Knowledge:
     digest: str
     _views: dict[str, View] = field(default_factory=dict, repr=False, compare=False)
 
+    _memo: dict[tuple[str, ...], tuple[Outcome, ...]] = field(default_factory=dict, repr=False, compare=False)
+
     def __hash__(self) -> int:
         return hash(self.digest)
+
+    def memo(self, key: tuple[str, ...], found: Callable[[], tuple[Outcome, ...]]) -> tuple[Outcome, ...]:
+        """What these tables answer to a question that was asked before: a crash loop asks the same one every time."""
+        if key not in self._memo:
+            if len(self._memo) >= MEMO:
+                self._memo.clear()
+            self._memo[key] = found()
+        return self._memo[key]
 
     def view(self, release: str) -> View:
         """The rows whose `engine` range holds the release (a version text)."""
