@@ -25,6 +25,11 @@ def _check(data: bytes) -> bytes:
     return hashlib.blake2b(data, digest_size=_CHECK).digest()
 
 
+def digest(key: bytes) -> str:
+    """A short name for a key, where several values of one kind are kept beside each other."""
+    return _check(key)[:8].hex()
+
+
 def path_of(name: str) -> Path:
     """The file of a name. The interpreter is part of it: `marshal` is not stable between versions."""
     base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")

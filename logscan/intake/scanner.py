@@ -27,6 +27,7 @@ _STEADY = (
     b"Decode batch, #running-req: #full token: #token: token usage: cuda graph: True, gen throughput (token/s): "
     b"#queue-req: Prefill batch, #new-seq: #new-token: #cached-token: input throughput (token/s): "
 )
+_WINDOWS = b"1"  # of the rule that cuts windows out of literals; change it with the rule
 _LOOK_BACK = 64  # lines before a hit that may say what it is (a traceback's head)
 _CONTEXT = 1 << 14  # bytes of the block before that are kept for it
 
@@ -58,15 +59,16 @@ class HyperscanDetector:
         import hyperscan
 
         wanted = sorted(set(literals))
-        key = b"\0".join([str(getattr(hyperscan, "__version__", "")).encode(), *wanted])
-        kept = cachefile.load("literals", key)
+        key = b"\0".join([_WINDOWS, str(getattr(hyperscan, "__version__", "")).encode(), *wanted])
+        name = f"literals-{cachefile.digest(key)}"
+        kept = cachefile.load(name, key)
         try:
             self._of, dumped = kept
             self._database: Any = hyperscan.loadb(dumped, hyperscan.HS_MODE_BLOCK)
             self._database.scratch = hyperscan.Scratch(self._database)
         except (TypeError, ValueError, hyperscan.HyperscanError):  # none, or another machine's
             self._of, self._database = _compiled(wanted)
-            cachefile.store("literals", key, (self._of, hyperscan.dumpb(self._database)))
+            cachefile.store(name, key, (self._of, hyperscan.dumpb(self._database)))
         self._found: list[tuple[int, int]] = []
         append = self._found.append
         self._hit = lambda which, _from, to, _flags, _context: append((to, which))

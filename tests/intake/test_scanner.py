@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import logscan.intake.reader as reader
-from logscan.intake import open_source
+from logscan.intake import open_source, scanner
 from logscan.intake.scanner import Detector, HyperscanDetector, PythonDetector, detector
 from logscan.model import Record
 
@@ -129,3 +130,17 @@ def test_without_hyperscan(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_literals_that_cannot_be_found(literals: list[bytes]) -> None:
     with pytest.raises(ValueError, match="a detector needs literals"):
         detector(literals)
+
+
+def test_detectors_of_different_literals_keep_their_databases_beside_each_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("hyperscan._hs_ext")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    for literals in ([b"one literal"], [b"another literal"]):
+        HyperscanDetector(literals)
+    compiled: list[Sequence[bytes]] = []
+    monkeypatch.setattr(scanner, "_compiled", lambda literals: compiled.append(literals))
+    for literals in ([b"one literal"], [b"another literal"]):
+        HyperscanDetector(literals)
+    assert compiled == []
