@@ -9,6 +9,7 @@ model_executor/layers/quantization and the `Selected … for …`, `Using … fo
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 from logscan.labels import format_word
@@ -64,7 +65,6 @@ SERVED: tuple[Served, ...] = (
     Served(r"MXFP8 GEMM", frozenset({"MXFP8"})),
     Served(r"mixed-precision linear", _INT),
 )
-_PATTERNS = tuple((re.compile(row.name, re.A), row) for row in SERVED)
 
 
 def groups_for(promise: Promise, layer_class: str, path: str | None = None) -> tuple[Group, ...]:
@@ -87,9 +87,11 @@ def contradicts(promise: Promise, layer_class: str) -> bool:
     return bool(formats) and not formats & row.weights
 
 
+@lru_cache(maxsize=256)
 def served(layer_class: str) -> Served | None:
     """The row of a layer, scheme or GEMM name; None for bare layer classes (`QKVParallelLinear`) and unknown names."""
-    return next((row for pattern, row in _PATTERNS if pattern.fullmatch(layer_class.strip())), None)
+    name = layer_class.strip()
+    return next((row for row in SERVED if re.fullmatch(row.name, name, re.A)), None)
 
 
 def _on_path(promise: Promise, group: Group, path: str | None) -> bool:
