@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from logscan.diff import audit_result
 from logscan.fleet.columns import Row
 from logscan.fleet.store import Store
 from logscan.fleet.summary import boots_of
-from logscan.model import SEVERITIES, VERDICTS_WORST_FIRST, InputError
+from logscan.model import InputError
 
 SCHEMA = "logscan.diff/1"
 _CELLS = ("status", "verdict", "worst", "engine", "version", "model", "gpu", "sm", "cuda", "promise")
@@ -29,41 +30,15 @@ def compare(old_dir: str | Path, new_dir: str | Path) -> dict[str, Any]:
     before, after = old[1], new[1]
     places = sorted({*before, *after})
     boots = [change for place in places if (change := _change(place, before.get(place), after.get(place)))]
-    return {
+    document: dict[str, Any] = {
         "schema": SCHEMA,
         "of": "audit",
         "before": {"audit": old[0], **_totals(before)},
         "after": {"audit": new[0], **_totals(after)},
         "boots": boots,
         "findings": _findings(before, after),
-        "result": _result(boots),
     }
-
-
-def _result(boots: list[dict[str, Any]]) -> str:
-    """`worse` where any boot is, `better` where one is and none is worse, `changed`, or `same`."""
-    if not boots:
-        return "same"
-    moves = {_move(change) for change in boots}
-    return next((move for move in ("worse", "better") if move in moves), "changed")
-
-
-def _move(change: Mapping[str, Any]) -> str:
-    """Which way one boot went: its verdict, else the worst severity of what it gained and lost."""
-    before, after = change["before"], change["after"]
-    if before is None or after is None:
-        return "changed"
-    ranks = [_rank(side.get("verdict") or "kept") for side in (before, after)]
-    if ranks[0] != ranks[1]:
-        return "worse" if ranks[1] < ranks[0] else "better"
-    gained, lost = ([f["severity"] for f in change["findings"][side]] for side in ("added", "removed"))
-    a, b = (max(map(SEVERITIES.index, found), default=-1) for found in (lost, gained))
-    return "changed" if a == b else "worse" if b > a else "better"
-
-
-def _rank(verdict: str) -> int:
-    """A path that is promised nothing is no worse than one whose promise is kept."""
-    return VERDICTS_WORST_FIRST.index("kept" if verdict == "no-promise" else verdict)
+    return {**document, "result": audit_result(document)}
 
 
 def _last(directory: Path, back: int) -> tuple[dict[str, Any], dict[_Place, Row]]:
