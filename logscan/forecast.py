@@ -53,11 +53,12 @@ def expect(
     """
     from logscan.checkpoint import read_promise
 
-    name, wanted, single = releases(engine, load([Path(p) for p in packs], examples=False))
+    loaded = load([Path(p) for p in packs], examples=False)
+    name, wanted, single = releases(engine, loaded)
     promise = read_promise(ckpt, engine=name)
     machine = hardware.machine(gpu, cuda, env, have)
     knowledge = tables([Path(p) for p in packs], name)
-    known = next(p.releases for p in load([Path(p) for p in packs], examples=False) if p.engine == name)
+    known = next(p.releases for p in loaded if p.engine == name)
     given: dict[str, Any] = {"ckpt": ckpt, "gpu": gpu, "cuda": cuda, "engine": engine, "have": _have(have)}
     given |= {"flags": dict(flags or {}), "env": dict(env or {})}
     named = _named(name, flags or {})

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 MASK = "[redacted]"
-_HINTS = re.compile(
+_HINTS = (
     r"(?i)hf_|nvapi-|sk-|gh[pousr]_|github_pat|xox|AKIA|ASIA|AIza|glpat-|eyJ|key|token(?!s|iz)|auth|secret|passw|bearer|"
     r"basic |credential|://|PRIVATE"
 )
@@ -21,46 +22,45 @@ _BARE = (
     r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]+)?",
     r"-----BEGIN [A-Z ]*PRIVATE KEY-----[A-Za-z0-9+/=\s\\]*(?:-----END [A-Z ]*-----)?",
 )
-_SECRETS = re.compile("|".join(_BARE))
-_BEARER = re.compile(r"(?i)\b(bearer|basic)\s+(?!redacted)[A-Za-z0-9._~+/=-]{8,}")
-_URL = re.compile(r"\b([a-z][a-z0-9+.-]{1,20}://)[^\s/@'\"<>]{1,200}@", re.I)
-_QUERY = re.compile(r"([?&](?:[\w-]{0,30}(?:token|key|secret|signature|password)|sig)=)[^\s&'\"<>]+", re.I)
+_SECRETS = "|".join(_BARE)
+_BEARER = r"(?i)\b(bearer|basic)\s+(?!redacted)[A-Za-z0-9._~+/=-]{8,}"
+_URL = r"(?i)\b([a-z][a-z0-9+.-]{1,20}://)[^\s/@'\"<>]{1,200}@"
+_QUERY = r"(?i)([?&](?:[\w-]{0,30}(?:token|key|secret|signature|password)|sig)=)[^\s&'\"<>]+"
 # `api_key='…'`, `"api_key": "…"`, `--api-key …`, `HF_TOKEN=…`; lists of keys too
-_NAMED = re.compile(
+_NAMED = (
     r"(?i)(?P<name>(?:--|\b)[\w-]{0,40}?(?:api[_-]?keys?|access[_-]?keys?(?:[_-]id)?|secret[_-]?(?:access[_-]?)?keys?|auth[_-]?tokens?|"
     r"hf[_-]?token|access[_-]?token|client[_-]?secret|passw(?:or)?d|passphrase|(?<![a-z])secret|"
     r"hub[_-]?token|ngc[_-]?token|(?<![a-z])token)['\"]?(?P<sep>\s*[=:]\s*|\s+(?=[^\s\-=:]{8})))"
     r"(?P<value>\[[^\]]{1,2000}\]|\([^)]{1,2000}\)|'[^']{1,2000}'|\"[^\"]{1,2000}\"|[^\s,;)\]}'\"]{1,2000})"
 )
-_HARMLESS = re.compile(
-    r"(?i)['\"\[(]*\s*(?:none|null|true|false|auto|\*+|\[?redacted\]?|<[^>]*>|\d{1,9}|x{3,})?\s*['\"\])]*$"
-)
-_ESCAPES = re.compile(
-    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[PX^_][^\x1b]*(?:\x1b\\)?|[ -/]*[0-~])?"
-)
+_HARMLESS = r"(?i)['\"\[(]*\s*(?:none|null|true|false|auto|\*+|\[?redacted\]?|<[^>]*>|\d{1,9}|x{3,})?\s*['\"\])]*$"
+_ESCAPES = r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[PX^_][^\x1b]*(?:\x1b\\)?|[ -/]*[0-~])?"
 # C0 (but tab), DEL, C1, zero-width and bidi controls, line separators, tag characters, lone surrogates
-_UNPRINTABLE = re.compile(
+_UNPRINTABLE = (
     "[\x00-\x08\x0a-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff"
     "\U000e0000-\U000e007f]"
 )
 
 
+_compiled = cache(re.compile)  # when first needed: most texts need one of them
+
+
 def redact(text: str) -> str:
     """`text` with API keys, tokens, passwords and credentials in URLs replaced by a mask. Linear in the text."""
-    if _HINTS.search(text) is None:
+    if _compiled(_HINTS).search(text) is None:
         return text
-    text = _SECRETS.sub(MASK, text)
-    text = _BEARER.sub(rf"\1 {MASK}", text)
+    text = _compiled(_SECRETS).sub(MASK, text)
+    text = _compiled(_BEARER).sub(rf"\1 {MASK}", text)
     if "://" in text:
-        text = _URL.sub(rf"\1{MASK}@", text)
+        text = _compiled(_URL).sub(rf"\1{MASK}@", text)
     if "=" in text:
-        text = _QUERY.sub(rf"\1{MASK}", text)
-    return _NAMED.sub(_mask, text)
+        text = _compiled(_QUERY).sub(rf"\1{MASK}", text)
+    return _compiled(_NAMED).sub(_mask, text)
 
 
 def _mask(m: re.Match[str]) -> str:
     value = m["value"]
-    if MASK in value or _HARMLESS.match(value):
+    if MASK in value or _compiled(_HARMLESS).match(value):
         return m[0]
     if not m["sep"].strip() and not m["name"].startswith("-"):
         return m[0]  # prose: "the token budget"
@@ -74,8 +74,8 @@ def printable(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     if "\x1b" in text:
-        text = _ESCAPES.sub("", text)
-    return _UNPRINTABLE.sub(_spaced, text)
+        text = _compiled(_ESCAPES).sub("", text)
+    return _compiled(_UNPRINTABLE).sub(_spaced, text)
 
 
 def _spaced(m: re.Match[str]) -> str:
