@@ -83,7 +83,7 @@ def _platform(boot: Boot) -> str | None:
     for word in ("cpu", "xpu", "rocm", "tpu"):
         if local.startswith(word):
             return word
-    for name in ("engine.platform", "config.device_config"):
+    for name in ("engine.platform", "config.device_config", "request.device"):
         value = next((f.value.lower().rstrip(".") for f in boot.facts if f.name == name), "")
         if value in _PLATFORMS and (name == "engine.platform" or value != "cuda"):
             return value

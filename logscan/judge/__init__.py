@@ -10,7 +10,7 @@ from logscan.judge.evidence import Seen, gather
 from logscan.judge.findings import findings
 from logscan.judge.inputs import mismatch, unjudged
 from logscan.judge.knowledge import Knowledge
-from logscan.judge.limits import bounded, other_engine, uncovered
+from logscan.judge.limits import bounded, limited, other_engine, uncovered
 from logscan.judge.order import Ask, asks, is_set
 from logscan.judge.remarks import remarked
 from logscan.judge.requests import rows as request_rows
@@ -53,14 +53,8 @@ def judge(
     wrong = mismatch(boot, promise, flags, printed)
     if wrong is not None:
         rows = unjudged(rows)
-    unread = uncovered(boot.engine.version, known)
-    if unread is not None:
-        rows = bounded(rows, "version-not-covered", logged=True)
-    if given is not None and conflicts(given, boot) is not None:
-        rows = bounded(rows, "no-gpu", logged=False)
-    another = other_engine(boot)
-    if another is not None and boot.engine.name is not None and not another[1][0].pattern.startswith(boot.engine.name):
-        rows = bounded(rows, "unknown-engine", logged=True)
+    rows = limited(rows, boot, known, given is not None and conflicts(given, boot) is not None)
+    unread, another = uncovered(boot.engine.version, known), other_engine(boot)
     return Judgement(rows, findings(boot, rows, promise, given, wrong, unread, another), worst_verdict(rows))
 
 

@@ -31,7 +31,11 @@ def bounded(rows: Iterable[Row], reason: str, logged: bool) -> tuple[Row, ...]:
     `logged`: kept rows too whose kernel a line names, as that is known of other releases.
     """
     return tuple(
-        _open(row, reason) if _rests(row, logged) else _also(row, reason) if row.verdict == "unproven" else row
+        _open(row, reason)
+        if _rests(row, logged)
+        else _also(row, reason)
+        if logged and row.verdict == "unproven"
+        else row
         for row in rows
     )
 
@@ -50,6 +54,25 @@ def _rests(row: Row, logged: bool) -> bool:
 def _open(row: Row, reason: str) -> Row:
     return replace(row, verdict="unproven", kinds=(), extent=None, visibility=None, cause=None, remedy=None,
                    refusal=None, reasons=(reason,))  # fmt: skip
+
+
+def limited(rows: tuple[Row, ...], boot: Boot, known: Sequence[str], conflict: bool) -> tuple[Row, ...]:
+    """The rows of a boot within its bounds. `conflict`: the log denies the hardware that was given."""
+    if uncovered(boot.engine.version, known) is not None:
+        rows = bounded(rows, "version-not-covered", logged=True)
+    if conflict:
+        rows = bounded(rows, "no-gpu", logged=False)
+    if boot.census.head == "missing":  # what was asked for is not seen: an argument may turn the derivation
+        rows = bounded(rows, "head-missing", logged=False)
+    other = other_engine(boot)
+    if other is None:
+        return rows
+    printed = other[1][0]
+    if not printed.pattern.startswith(f"{boot.engine.name}."):
+        return bounded(rows, "unknown-engine", logged=True)
+    version = versions.parse(printed.value)
+    told = versions.kind(version) == "release" and uncovered(printed.value, known) is None
+    return bounded(rows, "version-ambiguous", logged=False) if told else rows
 
 
 def other_engine(boot: Boot) -> tuple[str, tuple[Fact, ...]] | None:

@@ -90,7 +90,20 @@ def gemm_row(ask: Ask, seen: Seen, bench: Bench) -> Row:
     if strange and decided.verdict == "kept":
         kernels = (*_kernels(named, ()), *(Kernel(name, "logged") for name in strange))
         return replace(base, reasons=("unknown-kernel",), kernels=kernels)
+    if decided.verdict == "kept" and _denied(named, seen):
+        against = tuple(e._replace(role="contradicts") if e.pattern in {f.pattern for f in seen.weight_only} else e
+                        for e in evidence)  # fmt: skip
+        return replace(base, reasons=("line-untrusted",), kernels=decided.kernels, evidence=against)
     return _with_disagreement(decided, ask, named, expected, bench)
+
+
+def _denied(named: Sequence[tuple[Reading, str]], seen: Seen) -> bool:
+    """Whether a line says "weight-only" of a row whose kernels quantize the activations and do not print it."""
+    said = {f.pattern for f in seen.weight_only}
+    return bool(said) and any(
+        r.numeric is not None and r.numeric.input is not None and not said & {p.pattern for p in r.outcome.prints}
+        for r, _ in named
+    )
 
 
 def _label(numeric: NumericPath | None) -> str | None:

@@ -151,6 +151,9 @@ def _stored(ask: Ask, shown: Sequence[Fact], bench: Bench, allocated: Sequence[O
     printed = next((f for f in shown if f.name == "config.kv_cache_dtype"), None)
     order = _configured(ask.order, printed, bench)
     outcomes = list(derive(order, bench.machine, bench.releases, bench.tables)) if order.method else []
+    sglang = bench.boot is not None and bench.boot.engine.name == "sglang"
+    if sglang and any(f.name == "kv.dtype" and f.component == "target" and f.value not in _CACHE for f in shown):
+        return Stored([], reasons=("line-untrusted",))  # allocated in a dtype that no table knows
     if allocated:
         same = [o for o in outcomes if o.numeric and o.numeric.weights and o.numeric.weights.bits == allocated[0].bits]
         computes = frozenset(o.compute for o in same)
