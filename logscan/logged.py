@@ -31,6 +31,8 @@ def logged_promise(boot: Boot) -> Promise | None:
         if isinstance(config, dict):
             return _read(config, fact)
     algos = [f for f in boot.facts if f.name in ("promise.quant_algo", "promise.kv_cache_quant_algo")]
+    if len({f.value for f in algos if f.name == "promise.quant_algo"}) > 1:
+        return None  # of two models, and the lines do not tell which is which
     return _read(_sidecar(boot, algos), algos[0]) if algos else None
 
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from logscan.checkpoint.attribution import contradicts
 from logscan.checkpoint.methods import FAMILIES, canonical
+from logscan.judge.order import is_set
 from logscan.model import Boot, Fact, Promise, Row, replace
 
 # Methods that an engine gives another name than the checkpoint does (vllm/config/model.py, models/config.py).
@@ -16,6 +17,8 @@ _SAME = (
     frozenset({"nvfp4", "modelopt"}),
     frozenset({"compressed-tensors", "mxfp4"}),
     frozenset({"fp8", "ptpc_fp8"}),
+    frozenset({"compressed-tensors", "w8a8_fp8"}),  # sglang/srt/configs/model_config.py:_verify_quantization
+    frozenset({"compressed-tensors", "w8a8_int8"}),
 )
 _ANY = frozenset({"humming", "moe_wna16", "online"})  # methods that take over another's checkpoint
 
@@ -34,6 +37,9 @@ def mismatch(
 
     It shows the method that the engine resolved, or (`printed`) the quantization config that it read.
     """
+    other = _other_algo(boot, promise) or _other_request(boot, promise, flags) if promise is not None else None
+    if other is not None:
+        return other
     if promise is not None and printed is not None and _disagree(promise, printed):
         facts = tuple(f for f in boot.facts if f.name.startswith("promise.") and f.name != "promise.field")
         message = f"{promise.label} was given ({promise.source}), the log prints {printed.label} ({printed.source})"
@@ -42,6 +48,28 @@ def mismatch(
     if promise is None or (fact is not None and fact.value in _ANY):
         return None
     return _other_layers(boot, promise, flags) or (_other_method(fact, promise, flags) if fact is not None else None)
+
+
+def _other_algo(boot: Boot, promise: Promise) -> Mismatch | None:
+    """Algorithms that the log took over from a sidecar, none of which is the given one's."""
+    facts = [f for f in boot.facts if f.name == "promise.quant_algo" and f.component == "target"]
+    values = {f.value for f in facts}
+    if promise.algo is None or not facts or values & {promise.algo, "MIXED_PRECISION", "None"}:
+        return None
+    message = f"{promise.label} was given ({promise.source}), the log took over quant_algo={facts[0].value}"
+    return Mismatch(message, tuple(facts))
+
+
+def _other_request(boot: Boot, promise: Promise, flags: Mapping[str, str]) -> Mismatch | None:
+    """A method asked of SGLang that the given checkpoint is not of: it refuses such a one, so another one ran."""
+    asked = flags.get("quantization")
+    if boot.engine.name != "sglang" or promise.method == "none" or asked is None or not is_set(asked) or asked in _ANY:
+        return None
+    method = canonical(asked)
+    if method == promise.method or {method, promise.method} in _SAME:
+        return None
+    facts = tuple(f for f in boot.facts if f.name == "request.quantization")
+    return Mismatch(f"{promise.label} was given ({promise.source}), quantization={asked} was asked for", facts)
 
 
 def _other_layers(boot: Boot, promise: Promise, flags: Mapping[str, str]) -> Mismatch | None:

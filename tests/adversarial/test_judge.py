@@ -233,3 +233,26 @@ def test_sampling_defaults_of_the_model_are_no_feature_that_is_off(judged: Judge
     boot = judged(boot_text("0.30.0", [("WARNING", "model.py", text)]), None)
     assert [f["value"] for f in boot["facts"] if f["name"] == "feature.generation_config"] == ["overridden"]
     assert "LS602" not in [f["code"] for f in boot["findings"]]
+
+
+@pytest.mark.parametrize(("version", "gpu"), [("0.24.0", "H100"), ("0.33.0", "L40S"), ("0.28.0", None)])
+def test_a_warning_that_denies_the_selected_kernel_keeps_nothing(
+    judged: Judged, boot_text: Text, version: str, gpu: str | None
+) -> None:
+    lines = [selected("CutlassFP8ScaledMMLinearKernel", "CompressedTensorsW8A8Fp8"), MARLIN]
+    row = of(judged(boot_text(version, lines, quantization="compressed-tensors"), W8A8, gpu=gpu, cuda="12.8"))
+    assert row["verdict"] == "unproven"
+    assert [e["role"] for e in row["evidence"] if e["pattern"] == "vllm.marlin.fp8"] == ["contradicts"]
+
+
+def test_a_release_that_the_log_denies_derives_nothing(judged: Judged, boot_text: Text) -> None:
+    text = boot_text("0.33.0", [], quantization="compressed-tensors")
+    row = of(judged(text, W8A8, gpu="H100", cuda="12.8", engine="vllm==0.12.0"))
+    assert row["verdict"] == "unproven"
+
+
+def test_the_nearest_release_may_be_given_for_one_that_nobody_has_read(judged: Judged, boot_text: Text) -> None:
+    lines = [selected("CutlassFP8ScaledMMLinearKernel", "CompressedTensorsW8A8Fp8")]
+    text = boot_text("0.33.0", lines, quantization="compressed-tensors").replace("(v0.33.0)", "(v0.40.0)")
+    row = of(judged(text, W8A8, gpu="H100", cuda="12.8", engine="vllm==0.33.0"))
+    assert row["verdict"] == "kept"
