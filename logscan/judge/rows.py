@@ -203,12 +203,10 @@ def _would_show(outcome: Outcome, said: Collection[str], seen: Seen, bench: Benc
     if boot is None or boot.census.head != "seen" or boot.status == "incomplete" or unheard(boot):
         return False
     said = {*said, *(f.pattern for f in boot.facts), *(f.pattern for f, _ in seen.doubted)}
-    return any(
-        p.pattern is not None
-        and p.pattern not in said
-        and any(boot.census.levels.get(level) for level in _CENSUS_LEVEL.get(p.level, ()))
-        for p in outcome.prints
-    )
+    heard = {level for level in _CENSUS_LEVEL if any(boot.census.levels.get(x) for x in _CENSUS_LEVEL[level])}
+    if boot.engine.name == "sglang":  # prints no levels; its head is a line at INFO (server_args=…)
+        heard = set(_CENSUS_LEVEL)
+    return any(p.pattern is not None and p.pattern not in said and p.level in heard for p in outcome.prints)
 
 
 # ---------------------------------------------------------------- the decision

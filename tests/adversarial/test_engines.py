@@ -92,3 +92,9 @@ def test_an_algorithm_of_another_name_is_another_checkpoints(judged: Judge) -> N
     boot = judged(took, NVFP4, gpu="B200", engine="trtllm==1.2.0")
     assert "LS701" in [f["code"] for f in boot["findings"]]
     assert "kept" not in [r["verdict"] for r in boot["paths"]]
+
+
+def test_a_warning_that_is_not_there_denies_what_would_print_it(judged: Judge) -> None:
+    """SGLang prints no levels; Marlin's warning is missing, so the GPU that was given is not the one that ran."""
+    loaded = line("Load weight end. type=LlamaForCausalLM, dtype=torch.bfloat16, avail mem=30 GB, mem usage=8 GB.")
+    assert of(judged(head(", log_level='info'") + loaded + READY, FP8, gpu="A100"))[0] == "unproven"
