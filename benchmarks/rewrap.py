@@ -1,6 +1,9 @@
 """Wraps a log in each envelope that logscan peels, and compares what is read: the same records at the right lines.
 
-python benchmarks/rewrap.py LOG…        # exit 1 where an envelope changes a record
+python benchmarks/rewrap.py LOG…              # exit 1 where an envelope changes a record
+python benchmarks/rewrap.py --verdicts LOG…   # … or where it changes a boot, a verdict, or a line of evidence
+
+A `config.json` beside a log is its checkpoint.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from logscan.desk import Desk, Given, read_log
 from logscan.intake import open_source
 from logscan.model import Record
 
@@ -145,9 +149,33 @@ def compare(lines: Lines, bare: list[Record], wrapper: Wrapper) -> list[str]:
     return [f"{len(got)} records instead of {len(want)}"]
 
 
+def judged(desk: Desk, data: bytes, shift: int = 0) -> list[tuple[object, ...]]:
+    """Status, and the rows with the lines of their evidence, of each boot of a log given as bytes."""
+    with tempfile.NamedTemporaryFile(suffix=".log") as file:
+        file.write(data)
+        file.flush()
+        boots = read_log(open_source(file.name), desk).boots
+    return [
+        (
+            b.boot.status,
+            [(r.path, r.group, r.verdict, r.kinds, [e.line - shift for e in r.evidence]) for r in b.judgement.rows],
+        )
+        for b in boots
+    ]
+
+
+def verdicts(path: Path, lines: Lines) -> list[str]:
+    """The envelopes that change a boot of this log, its verdicts or the lines that they cite."""
+    config = path.with_name("config.json")
+    desk = Desk.of(Given(ckpt=str(config) if config.exists() else None))
+    want = judged(desk, b"\n".join(lines) + b"\n")
+    return [name for name, w in WRAPPERS.items() if judged(desk, w.wrap(lines), w.shift) != want]
+
+
 def main() -> int:
-    wrong = 0
-    for path in sys.argv[1:]:
+    wrong = unlike = 0
+    judge, paths = "--verdicts" in sys.argv, [arg for arg in sys.argv[1:] if arg != "--verdicts"]
+    for path in paths:
         lines = Path(path).read_bytes().removesuffix(b"\n").split(b"\n")
         clean = [line.decode("utf-8", "replace").encode() for line in lines]
         bare = read(b"\n".join(clean) + b"\n")
@@ -155,8 +183,13 @@ def main() -> int:
             for problem in compare(clean, bare, wrapper):
                 wrong += 1
                 print(f"{path}: {name}: {problem}")
-    print(f"{len(sys.argv) - 1} logs in {len(WRAPPERS)} envelopes: {wrong} differ")
-    return 1 if wrong else 0
+        for name in verdicts(Path(path), clean) if judge else ():
+            unlike += 1
+            print(f"{path}: {name}: other verdicts")
+    print(
+        f"{len(paths)} logs in {len(WRAPPERS)} envelopes: {wrong} differ" + (f", {unlike} in verdicts" if judge else "")
+    )
+    return 1 if wrong or unlike else 0
 
 
 if __name__ == "__main__":
