@@ -16,8 +16,7 @@ from logscan.judge import predict, worst_verdict
 from logscan.judge.findings import row_findings
 from logscan.judge.knowledge import tables
 from logscan.model import InputError, Row
-from logscan.packs.load import load
-from logscan.packs.schema import Pack
+from logscan.packs.load import engines
 
 if TYPE_CHECKING:
     from logscan.results import Expect
@@ -53,12 +52,12 @@ def expect(
     """
     from logscan.checkpoint import read_promise
 
-    loaded = load([Path(p) for p in packs], examples=False)
-    name, wanted, single = releases(engine, loaded)
+    all_releases = engines([Path(p) for p in packs])
+    name, wanted, single = releases(engine, all_releases)
     promise = read_promise(ckpt, engine=name)
     machine = hardware.machine(gpu, cuda, env, have)
     knowledge = tables([Path(p) for p in packs], name)
-    known = next(p.releases for p in loaded if p.engine == name)
+    known = all_releases[name]
     given: dict[str, Any] = {"ckpt": ckpt, "gpu": gpu, "cuda": cuda, "engine": engine, "have": _have(have)}
     given |= {"flags": dict(flags or {}), "env": dict(env or {})}
     named = _named(name, flags or {})
@@ -97,14 +96,14 @@ def _row(row: Row) -> dict[str, Any]:
     return {**row_document(row, str), "layer": row.layer, "prints": prints}
 
 
-def releases(engine: str, packs: Sequence[Pack]) -> tuple[str, dict[str, tuple[str, ...]], bool]:
+def releases(engine: str, engines: Mapping[str, tuple[str, ...]]) -> tuple[str, dict[str, tuple[str, ...]], bool]:
     """The engine's name, the releases asked for with those at which each is evaluated, and whether it is one.
 
     Raises InputError for an engine or a range that is not known.
     """
     m = _ENGINE.fullmatch(engine.strip())
-    pack = next((p for p in packs if m and p.engine == m["name"]), None)
-    if m is None or pack is None:
+    known = engines.get(m["name"]) if m else None
+    if m is None or known is None:
         raise InputError(
             f"--engine {engine!r}: name an engine and a release, such as vllm==0.31.0 or 'vllm>=0.28,<0.32'"
         )
@@ -115,16 +114,12 @@ def releases(engine: str, packs: Sequence[Pack]) -> tuple[str, dict[str, tuple[s
     elif span.startswith("==") and "," not in span:
         version = versions.parse(span[2:])
         if version is None:
-            raise InputError(
-                f"--engine {engine!r}: {span[2:]!r} is not a release; the newest known is {pack.releases[-1]}"
-            )
-        return pack.engine, {version.text: versions.around(version, pack.releases)}, True
+            raise InputError(f"--engine {engine!r}: {span[2:]!r} is not a release; the newest known is {known[-1]}")
+        return m["name"], {version.text: versions.around(version, known)}, True
     try:
-        inside = [r for r in pack.releases if versions.contains(span, r)]
+        inside = [r for r in known if versions.contains(span, r)]
     except ValueError as error:
         raise InputError(f"--engine {engine!r}: {error}") from error
     if not inside:
-        raise InputError(
-            f"--engine {engine!r}: no known release lies there; known: {pack.releases[0]} to {pack.releases[-1]}"
-        )
-    return pack.engine, {r: (r,) for r in inside}, False
+        raise InputError(f"--engine {engine!r}: no known release lies there; known: {known[0]} to {known[-1]}")
+    return m["name"], {r: (r,) for r in inside}, False

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from logscan import cachefile
+from logscan import cachefile, tomlcache
 from logscan.model import InputError
 from logscan.packs import patterns_dir
 from logscan.packs.schema import Pack, Pattern, Site
@@ -38,6 +38,17 @@ def load(dirs: Sequence[Path] = (), *, examples: bool = True) -> tuple[Pack, ...
     if errors:
         raise InputError("\n".join(errors))
     return tuple(packs)
+
+
+def engines(dirs: Sequence[Path] = ()) -> dict[str, tuple[str, ...]]:
+    """The engines and their known releases, ascending: all that a forecast needs. Raises InputError as `load` does."""
+    if not dirs:
+        heads = [tomlcache.read(path) for path in sorted(patterns_dir().glob("*/pack.toml"))]
+        return {head["engine"]: tuple(head["releases"]) for head in heads}
+    found: dict[str, tuple[str, ...]] = {}
+    for pack in load(dirs, examples=False):
+        found.setdefault(pack.engine, pack.releases)
+    return found
 
 
 def load_pack(folder: Path, label: str, errors: list[str], *, examples: bool = True) -> Pack | None:
