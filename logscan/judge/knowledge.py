@@ -9,8 +9,6 @@ keyed by a digest of the files, so that a later start neither parses TOML nor ch
 
 from __future__ import annotations
 
-import marshal
-import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,12 +17,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from logscan import versions
+from logscan import cachefile, versions
 from logscan.judge.conditions import ALWAYS, Condition, Kind, compile_condition
 from logscan.model import InputError, Operand, Outcome
 from logscan.packs import patterns_dir
 
-_CHECK = 16  # bytes of the checksum in front of what is stored
 MEMO = 512  # answers kept: a fleet's boots ask some dozens of questions
 FORMAT = 2  # of the compiled cache; change it with the shape of what is stored
 STAGES = (
@@ -253,11 +250,11 @@ def _tables(dirs: tuple[str, ...], engine: str) -> Knowledge:
     homes = (patterns_dir(), *(Path(d) for d in dirs))
     files = _files(shared, *(home / "knowledge" / engine for home in homes if engine), *own)
     digest = _digest(files)
-    cached = _cache_file(digest)
-    raw = _read_cache(cached)
+    name = f"knowledge-{digest}"
+    raw = cachefile.load(name, digest.encode())
     if raw is None:
         raw = _compile(files)
-        _write_cache(cached, raw)
+        cachefile.store(name, digest.encode(), dict(raw))
     return Knowledge(raw, digest)
 
 
@@ -281,41 +278,6 @@ def _digest(files: Sequence[tuple[Path, bytes]]) -> str:
     for path, data in files:
         h.update(path.name.encode() + b"\0" + len(data).to_bytes(8, "big") + data)
     return h.hexdigest()
-
-
-def _cache_file(digest: str) -> Path:
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return Path(base) / "logscan" / f"knowledge-{digest}.bin"
-
-
-def _read_cache(path: Path) -> Mapping[str, tuple[Row, ...]] | None:
-    """What was stored, or None. The checksum comes first: marshal must never see damaged bytes."""
-    try:
-        data = path.read_bytes()
-    except OSError:
-        return None
-    if data[:_CHECK] != _checksum(data[_CHECK:]):
-        return None
-    raw: Mapping[str, tuple[Row, ...]] = marshal.loads(data[_CHECK:])
-    return raw
-
-
-def _write_cache(path: Path, raw: Mapping[str, tuple[Row, ...]]) -> None:
-    """Best effort: a read-only home costs the next start some time, nothing else."""
-    data = marshal.dumps(dict(raw))
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_suffix(f".{os.getpid()}")
-        part.write_bytes(_checksum(data) + data)
-        part.replace(path)
-    except OSError:
-        pass
-
-
-def _checksum(data: bytes) -> bytes:
-    import hashlib
-
-    return hashlib.blake2b(data, digest_size=_CHECK).digest()
 
 
 def _compile(files: Sequence[tuple[Path, bytes]]) -> Mapping[str, tuple[Row, ...]]:

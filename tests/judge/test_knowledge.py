@@ -108,7 +108,7 @@ def test_the_cache_returns_what_was_compiled_and_survives_damage(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     knowledge._tables.cache_clear()
     first = tables()
-    (cached,) = (tmp_path / "logscan").glob("knowledge-*.bin")
+    (cached,) = (tmp_path / "logscan").glob("knowledge-*")
     knowledge._tables.cache_clear()
     monkeypatch.setattr(knowledge, "_compile", lambda files: pytest.fail("parsed again"))
     assert tables().raw == first.raw
