@@ -10,14 +10,13 @@ from logscan.judge.evidence import Seen, gather
 from logscan.judge.findings import findings
 from logscan.judge.inputs import mismatch, unjudged
 from logscan.judge.knowledge import Knowledge
-from logscan.judge.limits import bounded, limited, other_engine, uncovered
+from logscan.judge.limits import bounded, denied, limited, uncovered
 from logscan.judge.order import Ask, asks, is_set
 from logscan.judge.remarks import remarked
 from logscan.judge.requests import rows as request_rows
 from logscan.judge.rows import Bench, gemm_row
 from logscan.judge.stores import asked_on_line, attention_row, kv_row
 from logscan.model import VERDICTS_WORST_FIRST, Boot, Finding, Machine, Promise, Row, Verdict
-from logscan.observed import conflicts
 
 __all__ = ["Judgement", "judge", "predict", "worst_verdict"]
 
@@ -53,9 +52,9 @@ def judge(
     wrong = mismatch(boot, promise, flags, printed)
     if wrong is not None:
         rows = unjudged(rows)
-    rows = limited(rows, boot, known, given is not None and conflicts(given, boot) is not None)
-    unread, another = uncovered(boot.engine.version, known), other_engine(boot)
-    return Judgement(rows, findings(boot, rows, promise, given, wrong, unread, another), worst_verdict(rows))
+    outside = denied(boot, given, known)
+    rows = limited(rows, boot, known, outside)
+    return Judgement(rows, findings(boot, rows, promise, wrong, outside), worst_verdict(rows))
 
 
 def predict(

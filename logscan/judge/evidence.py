@@ -87,7 +87,7 @@ def _of_another(fact: Fact, ask: Ask, asks: Sequence[Ask], boot: Boot, machine: 
         outcomes = derive(other.order, machine, boot.engine.releases, tables)
         loud = [o for o in outcomes if _prints(fact, o)]
         selected = _SELECTED.get(other.path, ()) if other.path != ask.path else ()
-        named = {(f.fields.get("kernel") or f.fields.get("backend") or f.value).lower() for f in boot.facts
+        named = {spelled(f).lower() for f in boot.facts
                  if f.name in selected and f.component == "target"}  # fmt: skip
         sure = bool(loud) and len(loud) == len(outcomes)
         if sure or any((o.kernel or "").lower() in named for o in loud) or (loud and own and not any(own)):
@@ -156,6 +156,11 @@ def _doubt(fact: Fact, ask: Ask, boot: Boot, machine: Machine, tables: Knowledge
     if found is None:
         return None
     return ("", False) if found == "maybe" else (found[0], True)
+
+
+def spelled(fact: Fact) -> str:
+    """The kernel or backend that a selection line names, as it spells it."""
+    return fact.fields.get("kernel") or fact.fields.get("backend") or fact.value
 
 
 def cite(fact: Fact, role: str = "supports", distrusted_by: str | None = None) -> Evidence:

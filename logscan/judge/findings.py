@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 
-from logscan import catalogue, observed
+from logscan import catalogue
 from logscan.judge.evidence import cite
 from logscan.judge.fmha import lost_fp8
 from logscan.judge.inputs import Mismatch
-from logscan.model import SEVERITIES, Boot, Evidence, Fact, Finding, Machine, Promise, Row, replace
+from logscan.judge.limits import Denied
+from logscan.model import SEVERITIES, Boot, Evidence, Fact, Finding, Promise, Row, replace
 
 # The first that fits says why a boot failed: (code, names of facts, a word of their text).
 _FAILURES = (
@@ -32,10 +33,8 @@ def findings(
     boot: Boot,
     rows: Sequence[Row],
     promise: Promise | None,
-    given: Machine | None = None,
-    wrong: Mismatch | None = None,
-    unread: str | None = None,
-    another: tuple[str, tuple[Fact, ...]] | None = None,
+    wrong: Mismatch | None,
+    outside: Denied,
 ) -> tuple[Finding, ...]:
     """Everything worth telling of a boot, worst first."""
     found = [f for row in rows for f in _of_row(row)]
@@ -49,13 +48,12 @@ def findings(
         found.append(_plain("LS308", f"FP8 context attention was dropped on an FP8 checkpoint: {lost[0].text}", lost))
     if wrong is not None:
         found.append(_plain("LS701", wrong.message, wrong.facts))
-    conflict = observed.conflicts(given, boot) if given is not None else None
-    if conflict is not None:
-        found.append(_plain("LS704", conflict[0], conflict[1]))
-    if another is not None:
-        found.append(_plain("LS705", another[0], another[1]))
-    if unread is not None:
-        found.append(_plain("LS901", unread, [f for f in boot.facts if f.name == "engine.version"][:1]))
+    if outside.hardware is not None:
+        found.append(_plain("LS704", *outside.hardware))
+    if outside.engine is not None:
+        found.append(_plain("LS705", *outside.engine))
+    if outside.release is not None:
+        found.append(_plain("LS901", outside.release, [f for f in boot.facts if f.name == "engine.version"][:1]))
     return _worst_first(found)
 
 

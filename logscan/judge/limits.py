@@ -7,11 +7,28 @@ does not name may have changed.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from logscan import versions
-from logscan.model import Boot, Fact, Row, replace
+from logscan.model import Boot, Fact, Machine, Row, replace
+from logscan.observed import conflicts
 
 _ENGINES = frozenset({"vllm", "trtllm", "sglang"})
+Conflict = tuple[str, tuple[Fact, ...]]  # what to tell, and the lines that show it
+
+
+class Denied(NamedTuple):
+    """What the log, or the range of the tables, denies of what a verdict would rest on."""
+
+    release: str | None = None
+    hardware: Conflict | None = None
+    engine: Conflict | None = None
+
+
+def denied(boot: Boot, given: Machine | None, known: Sequence[str]) -> Denied:
+    """What is denied of a boot. `given`: hardware that the user named; `known`: the engine's releases, ascending."""
+    hardware = conflicts(given, boot) if given is not None else None
+    return Denied(uncovered(boot.engine.version, known), hardware, other_engine(boot))
 
 
 def uncovered(version: str | None, known: Sequence[str]) -> str | None:
@@ -56,18 +73,17 @@ def _open(row: Row, reason: str) -> Row:
                    refusal=None, reasons=(reason,))  # fmt: skip
 
 
-def limited(rows: tuple[Row, ...], boot: Boot, known: Sequence[str], conflict: bool) -> tuple[Row, ...]:
-    """The rows of a boot within its bounds. `conflict`: the log denies the hardware that was given."""
-    if uncovered(boot.engine.version, known) is not None:
+def limited(rows: tuple[Row, ...], boot: Boot, known: Sequence[str], denied: Denied) -> tuple[Row, ...]:
+    """The rows of a boot within its bounds."""
+    if denied.release is not None:
         rows = bounded(rows, "version-not-covered", logged=True)
-    if conflict:
+    if denied.hardware is not None:
         rows = bounded(rows, "no-gpu", logged=False)
     if boot.census.head == "missing":  # what was asked for is not seen: an argument may turn the derivation
         rows = bounded(rows, "head-missing", logged=False)
-    other = other_engine(boot)
-    if other is None:
+    if denied.engine is None:
         return rows
-    printed = other[1][0]
+    printed = denied.engine[1][0]
     if not printed.pattern.startswith(f"{boot.engine.name}."):
         return bounded(rows, "unknown-engine", logged=True)
     version = versions.parse(printed.value)
@@ -75,7 +91,7 @@ def limited(rows: tuple[Row, ...], boot: Boot, known: Sequence[str], conflict: b
     return bounded(rows, "version-ambiguous", logged=False) if told else rows
 
 
-def other_engine(boot: Boot) -> tuple[str, tuple[Fact, ...]] | None:
+def other_engine(boot: Boot) -> Conflict | None:
     """How the log contradicts the engine that was given, and the lines that do; None where it does not."""
     engine = boot.engine
     if engine.authority != "given" and engine.name is None:

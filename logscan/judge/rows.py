@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from logscan import labels
 from logscan.judge import compare
 from logscan.judge.derive import able, default_numeric, derive, distrusted, outcomes_with
-from logscan.judge.evidence import Seen, cite
+from logscan.judge.evidence import Seen, cite, spelled
 from logscan.judge.knowledge import Knowledge
 from logscan.judge.order import Ask
 from logscan.judge.reasons import caveats_of, not_ready, splitting, unheard, why_nothing, why_open
@@ -21,7 +21,6 @@ from logscan.model import (
     VERDICTS_WORST_FIRST,
     Boot,
     Evidence,
-    Fact,
     Kernel,
     Machine,
     NumericPath,
@@ -156,11 +155,6 @@ def _named(
         outcome = Outcome(ask.path, None, NumericPath(numeric.weights, None, "none"), "weight-only")
         out[""] = _measure(ask, outcome, default)
     return [(reading, name) for name, reading in out.items()], strange
-
-
-def spelled(fact: Fact) -> str:
-    """The kernel or backend that a selection line names, as it spells it."""
-    return fact.fields.get("kernel") or fact.fields.get("backend") or fact.value
 
 
 def _joint(readings: Sequence[Reading]) -> Reading:
