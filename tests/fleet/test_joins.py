@@ -120,7 +120,7 @@ def root(tmp_path):
         ("org/flat", "flat"),
         ("/flat", "flat"),
         ("org/name", "models--org--name"),
-        ("/root/.cache/huggingface/hub/models--org--name", "models--org--name"),
+        ("/data/.cache/huggingface/hub/models--org--name", "models--org--name"),
         ("another/name", None),
         ("nothing", None),
     ],
