@@ -128,9 +128,9 @@ def commands() -> str:
     """The help of every command, as the program prints it at 88 columns."""
     import typer
 
-    from logscan.cli import main
+    from logscan.cli.commands import app
 
-    root: Any = typer.main.get_command(main.app)
+    root: Any = typer.main.get_command(app)
     lines = ["# Commands", "", "What `logscan COMMAND --help` prints.", ""]
     for path, command in _commands(root, ("logscan",)):
         lines += [

@@ -191,7 +191,7 @@ class Boots:
     def _new(self, record: Record, first: int) -> Open:
         self._routes.clear()
         head = self._before.pop(record.source, [])
-        boot = Open(record.source, min([first, *(r.line for r in head[:1])]), own_last=record.line)
+        boot = Open(record.source, min([first, *(r.line for r in head[:1])]), record.line)
         for r in head:
             boot.records += r.repeats
             if r.level:

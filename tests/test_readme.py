@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from logscan.cli import main
+from logscan.cli.commands import app
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
@@ -24,7 +24,7 @@ def test_the_example_is_what_the_command_prints(monkeypatch, request):
     monkeypatch.chdir(ROOT)
     monkeypatch.setenv("COLUMNS", "80")
     (line,) = [c for c in commands() if "logscan triage fixtures/" in c]
-    result = CliRunner().invoke(main.app, shlex.split(line.split("/bin/logscan ")[1]))
+    result = CliRunner().invoke(app, shlex.split(line.split("/bin/logscan ")[1]))
     assert result.exit_code == 0, "a found downgrade must not look like a command that failed"
     text = README.read_text()
     if request.config.option.update_snapshots:
@@ -44,7 +44,7 @@ def test_commands_and_options_exist(line):
 
     words = shlex.split(line, comments=True)
     words = words[words.index("logscan") + 1 :]
-    command = typer.main.get_command(main.app)
+    command = typer.main.get_command(app)
     while hasattr(command, "get_command"):
         name = words.pop(0)
         command = command.get_command(None, name)

@@ -81,7 +81,7 @@ def _verify(
 
 
 def _run(function: str, **arguments: Any) -> None:
-    from logscan.cli.main import execute
+    from logscan.cli.root import execute
 
     execute(f"{__name__}:{function}", **arguments)
 

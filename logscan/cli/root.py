@@ -1,10 +1,6 @@
 """The root of the command line: its own options, and how every command runs and ends."""
 
-import errno
-import os
-import sys
 from collections.abc import Callable
-from contextlib import suppress
 from importlib import import_module
 from typing import Annotated, Any, TypeVar
 
@@ -13,23 +9,23 @@ from typer.core import TyperCommand, TyperGroup
 from typer.models import CommandInfo
 
 from logscan import __version__
+from logscan.cli.running import run
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 # Where each command is declared, as help lists them.
 COMMANDS = {
-    "triage": "logscan.cli.main",
+    "triage": "logscan.cli.commands",
     "audit": "logscan.cli.fleets",
     "diff": "logscan.cli.fleets",
-    "expect": "logscan.cli.main",
-    "promise": "logscan.cli.main",
-    "explain": "logscan.cli.main",
-    "rules": "logscan.cli.main",
-    "demo": "logscan.cli.main",
+    "expect": "logscan.cli.commands",
+    "promise": "logscan.cli.commands",
+    "explain": "logscan.cli.commands",
+    "rules": "logscan.cli.commands",
+    "demo": "logscan.cli.commands",
 }
 # Commands with sub-commands of their own.
 GROUPS = {"packs": "logscan.cli.packs"}
-_UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 _DECLARED: dict[str, CommandInfo] = {}
 
 
@@ -82,58 +78,8 @@ app = typer.Typer(
 
 
 def execute(implementation: str, **arguments: Any) -> None:
-    """Run `module:function` and leave with the exit code that it returns (None is 0).
-
-    Bad input of the user's is one line on stderr and exit 2; Ctrl-C is 130 and a closed pipe 141, both without a word,
-    as a shell reports a process that dies of the signal.
-    """
-    from logscan.cli.output import silence, to_stdout
-    from logscan.model import InputError
-
-    module, _, function = implementation.partition(":")
-    try:
-        code = getattr(import_module(module), function)(**arguments)
-        if sys.stdout is not None:
-            with to_stdout():
-                sys.stdout.flush()
-    except InputError as error:
-        typer.echo(f"logscan: {error}", err=True)
-        code = 2
-    except KeyboardInterrupt:
-        code = 130
-    except BrokenPipeError:
-        silence()
-        code = 141
-    raise typer.Exit(code or 0)
-
-
-def from_shell() -> None:
-    """The console script: the app, whatever became of its standard streams."""
-    _hold_closed_streams()
-    try:
-        app(prog_name="logscan")
-    except OSError as error:
-        # Of a help page or a message only: commands tell of their own. Nothing can be told where stderr is the one.
-        if error.errno not in _UNWRITABLE or error.filename is not None:
-            raise
-        from logscan.cli.output import silence
-
-        silence()
-        with suppress(OSError):
-            print(f"logscan: cannot write: {error.strerror}", file=sys.stderr)
-        sys.exit(2)
-
-
-def _hold_closed_streams() -> None:
-    """Keep the numbers of closed streams (`>&-`) from the files that are opened next; messages then go nowhere.
-
-    A held stdin cannot be read and a held stdout not be written, as if they were closed.
-    """
-    for number, stream in enumerate((sys.stdin, sys.stdout, sys.stderr)):
-        if stream is None:
-            os.open(os.devnull, os.O_RDONLY if number else os.O_WRONLY)
-    if sys.stderr is None:
-        sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - print() to None would write to stdout
+    """Run `module:function` and leave with its exit code, as `run.run` says."""
+    raise typer.Exit(run(implementation, arguments))
 
 
 def _version(wanted: bool) -> None:

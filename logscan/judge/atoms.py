@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from logscan.judge.conditions import UNKNOWN, Condition, evaluate
@@ -15,28 +14,24 @@ _CLOSED: Condition = ("any",)  # a gate that a release does not have
 _DTYPES = {"float16": "fp16", "half": "fp16", "torch.float16": "fp16", "bfloat16": "bf16", "torch.bfloat16": "bf16"}
 
 
-@dataclass
 class State:
-    """What the steps have made of the promise so far."""
+    """What the steps have made of an order's promise so far."""
 
-    weights: Operand | None
-    input: Operand | None
-    claim: Claim
-    kv: Operand | None = None
-    choice: str | None = None  # id of the candidate list
-    layer: str | None = None
-    kernel: str | None = None
-    compute: str = "native"
-    refusal: str | None = None
-    crashes: bool = False
-    marks: dict[str, str] = field(default_factory=dict)
-    prints: list[Print] = field(default_factory=list)
-    because: list[str] = field(default_factory=list)
-
-    @classmethod
-    def of(cls, order: Order) -> State:
+    def __init__(self, order: Order) -> None:
         numeric = order.numeric or NumericPath(None)
-        return cls(numeric.weights, numeric.input, numeric.input_claim, order.kv)
+        self.weights: Operand | None = numeric.weights
+        self.input: Operand | None = numeric.input
+        self.claim: Claim = numeric.input_claim
+        self.kv: Operand | None = order.kv
+        self.choice: str | None = None  # id of the candidate list
+        self.layer: str | None = None
+        self.kernel: str | None = None
+        self.compute = "native"
+        self.refusal: str | None = None
+        self.crashes = False
+        self.marks: dict[str, str] = {}
+        self.prints: list[Print] = []
+        self.because: list[str] = []
 
     @property
     def numeric(self) -> NumericPath:

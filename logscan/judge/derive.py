@@ -48,7 +48,7 @@ def default_numeric(order: Order, machine: Machine, releases: Sequence[str], tab
     wanted: set[NumericPath | None] = set()
     for release in releases:
         view = tables.view(release)
-        atoms = Atoms(order, machine, view, tables, {}, State.of(order), open_gates=True)
+        atoms = Atoms(order, machine, view, tables, {}, State(order), open_gates=True)
         row = next(
             (r for r in view.rewrites["scheme"] if r.default and evaluate(r.when, atoms).value is not False), None
         )
@@ -147,7 +147,7 @@ def distrusted(
         covered = [r for r in spans if versions.contains(row.get("engine", ""), r)]
         answers = [
             evaluate(
-                row.get("if", ALWAYS), Atoms(order, machine, tables.view(r), tables, {}, State.of(order), fields=fields)
+                row.get("if", ALWAYS), Atoms(order, machine, tables.view(r), tables, {}, State(order), fields=fields)
             )
             for r in covered
         ]

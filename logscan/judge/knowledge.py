@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -93,18 +92,13 @@ class View(NamedTuple):
     domains: Mapping[str, tuple[tuple[Condition, tuple[Any, ...]], ...]]
 
 
-@dataclass(frozen=True)
 class Knowledge:
     """All tables, compiled. `digest` names the files they came from."""
 
-    raw: Mapping[str, tuple[Row, ...]] = field(repr=False)
-    digest: str
-    _views: dict[str, View] = field(default_factory=dict, repr=False, compare=False)
-
-    _memo: dict[tuple[str, ...], tuple[Outcome, ...]] = field(default_factory=dict, repr=False, compare=False)
-
-    def __hash__(self) -> int:
-        return hash(self.digest)
+    def __init__(self, raw: Mapping[str, tuple[Row, ...]], digest: str) -> None:
+        self.raw, self.digest = raw, digest
+        self._views: dict[str, View] = {}
+        self._memo: dict[tuple[str, ...], tuple[Outcome, ...]] = {}
 
     def memo(self, key: tuple[str, ...], found: Callable[[], tuple[Outcome, ...]]) -> tuple[Outcome, ...]:
         """What these tables answer to a question that was asked before: a crash loop asks the same one every time."""

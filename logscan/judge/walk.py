@@ -35,7 +35,7 @@ def cases_of(
         if not todo:
             return
         assumed = todo.pop()
-        atoms = Atoms(order, machine, view, tables, assumed, State.of(order))
+        atoms = Atoms(order, machine, view, tables, assumed, State(order))
         try:
             covered = _walk(atoms, kernel, able)
         except Split as split:

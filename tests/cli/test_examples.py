@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import typer
 
-from logscan.cli import main
+from logscan.cli import commands
 
-ROOT: Any = typer.main.get_command(main.app)
+ROOT: Any = typer.main.get_command(commands.app)
 
 
 def commands(command: Any = ROOT, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from logscan import __version__
-from logscan.cli import main, options, output
+from logscan.cli import commands, options, output
 from logscan.model import InputError
 
 runner = CliRunner()
@@ -21,7 +21,7 @@ def run(*arguments, **environment):
 
 
 def test_version():
-    result = runner.invoke(main.app, ["--version"])
+    result = runner.invoke(commands.app, ["--version"])
     assert (result.exit_code, result.output) == (0, f"logscan {__version__}\n")
 
 
@@ -33,7 +33,7 @@ def test_as_a_module():
 @pytest.mark.parametrize("command", [[], ["triage"], ["explain"], ["rules"]], ids=" ".join)
 def test_help(command, snapshot, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    result = runner.invoke(main.app, [*command, "--help"], prog_name="logscan")
+    result = runner.invoke(commands.app, [*command, "--help"], prog_name="logscan")
     assert result.exit_code == 0
     assert result.output == snapshot
 
@@ -52,7 +52,7 @@ def test_help(command, snapshot, monkeypatch):
     ids=" ".join,
 )
 def test_usage_errors_are_exit_2(arguments):
-    result = runner.invoke(main.app, arguments)
+    result = runner.invoke(commands.app, arguments)
     assert result.exit_code == 2
     assert "Traceback" not in result.output
 
@@ -65,12 +65,12 @@ def test_bad_input_is_one_line_and_exit_2():
 
 @pytest.mark.parametrize("command", ["triage", "audit", "diff", "expect", "promise", "explain", "rules"])
 def test_every_format_has_a_short_option(command):
-    assert "-f, --format" in runner.invoke(main.app, [command, "--help"]).output
+    assert "-f, --format" in runner.invoke(commands.app, [command, "--help"]).output
 
 
 @pytest.mark.parametrize("command", ["list", "verify"])
 def test_every_format_of_packs_has_a_short_option(command):
-    assert "-f, --format" in runner.invoke(main.app, ["packs", command, "--help"]).output
+    assert "-f, --format" in runner.invoke(commands.app, ["packs", command, "--help"]).output
 
 
 def raising(error):
@@ -86,7 +86,7 @@ def test_how_commands_end(error, code, monkeypatch, capsys):
 
     monkeypatch.setattr("logscan.cli.explain.stop", raising(error), raising=False)
     with pytest.raises(typer.Exit) as ended:
-        main.execute("logscan.cli.explain:stop")
+        commands.execute("logscan.cli.explain:stop")
     assert ended.value.exit_code == code
     assert capsys.readouterr().err == ("logscan: bad\n" if code == 2 else "")
 
@@ -97,7 +97,7 @@ def test_the_exit_code_is_the_implementation_s(returned, code, monkeypatch):
 
     monkeypatch.setattr("logscan.cli.explain.stop", lambda: returned, raising=False)
     with pytest.raises(typer.Exit) as ended:
-        main.execute("logscan.cli.explain:stop")
+        commands.execute("logscan.cli.explain:stop")
     assert ended.value.exit_code == code
 
 
@@ -113,9 +113,9 @@ def test_a_closed_pipe_ends_quietly():
 
 def test_start_up_imports_nothing_heavy():
     heavy = {"rich", "polars", "pydantic", "regex", "tomllib", "logscan.catalogue"}
-    code = "import sys, logscan.cli.main; print(*sys.modules)"
+    code = "import sys, logscan.cli.commands; print(*sys.modules)"
     imported = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.split()
-    assert "logscan.cli.main" in imported
+    assert "logscan.cli.commands" in imported
     assert heavy.isdisjoint(imported)
 
 
@@ -128,27 +128,27 @@ def test_completion(shell):
 
 def test_explain(snapshot, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    result = runner.invoke(main.app, ["explain", "kv-cache-ignored"])
+    result = runner.invoke(commands.app, ["explain", "kv-cache-ignored"])
     assert result.exit_code == 0
     assert result.output == snapshot
 
 
 @pytest.mark.parametrize("option", ["--format", "-f"])
 def test_explain_as_json(option):
-    result = runner.invoke(main.app, ["explain", "LS101", option, "json"])
+    result = runner.invoke(commands.app, ["explain", "LS101", option, "json"])
     assert [rule["slug"] for rule in json.loads(result.output)["rules"]] == ["linear-weight-only"]
 
 
 @pytest.mark.parametrize("columns", ["60", "80", "160"])
 def test_rules(columns, snapshot, monkeypatch):
     monkeypatch.setenv("COLUMNS", columns)
-    result = runner.invoke(main.app, ["rules"])
+    result = runner.invoke(commands.app, ["rules"])
     assert result.output == snapshot
     assert max(map(len, result.output.splitlines())) <= int(columns)
 
 
 def test_output_to_a_file(tmp_path):
-    result = runner.invoke(main.app, ["rules", "-o", str(tmp_path / "rules.txt")])
+    result = runner.invoke(commands.app, ["rules", "-o", str(tmp_path / "rules.txt")])
     assert (result.exit_code, result.output) == (0, "")
     assert (tmp_path / "rules.txt").read_text().startswith("LS100 ")
     assert [path.name for path in tmp_path.iterdir()] == ["rules.txt"]

@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 from typer.testing import CliRunner
 
-from logscan.cli.main import app
+from logscan.cli.commands import app
 from logscan.packs.load import load
 
 runner = CliRunner()

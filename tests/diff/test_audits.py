@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from logscan.cli import main
+from logscan.cli import commands
 from logscan.diff import audit_result
 
 polars = pytest.importorskip("polars")
@@ -28,13 +28,13 @@ def audits(logs: dict[str, str], config: str, tmp_path: Path) -> Path:
         inputs = folder / "inputs.csv"
         inputs.write_text(f"glob,ckpt,gpu\n{folder}/*.log,{config},RTX 5090\n")
         command = ["audit", str(folder), "--inputs", str(inputs), "-o", str(tmp_path / name), "-j", "1"]
-        result = runner.invoke(main.app, [*command, "--fail-on", "never"])
+        result = runner.invoke(commands.app, [*command, "--fail-on", "never"])
         assert result.exit_code == 0, result.output
     return tmp_path
 
 
 def diff(*arguments: str) -> Any:
-    return runner.invoke(main.app, ["diff", *arguments])
+    return runner.invoke(commands.app, ["diff", *arguments])
 
 
 def test_the_same(audits: Path) -> None:

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from logscan.cli import main
+from logscan.cli import commands
 
 runner = CliRunner()
 
 
 def diff(*arguments: str, **options: Any) -> Any:
-    return runner.invoke(main.app, ["diff", *arguments], **options)
+    return runner.invoke(commands.app, ["diff", *arguments], **options)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_markdown(logs: dict[str, str], config: str, snapshot: Any, monkeypatch:
 def test_documents_of_triage_are_read_like_logs(logs: dict[str, str], config: str, tmp_path: Path) -> None:
     for name in ("native", "marlin"):
         report = ["triage", logs[name], "--ckpt", config, "--gpu", "RTX 5090", "--format", "json", "--fail-on", "never"]
-        assert runner.invoke(main.app, [*report, "-o", str(tmp_path / f"{name}.json")]).exit_code == 0
+        assert runner.invoke(commands.app, [*report, "-o", str(tmp_path / f"{name}.json")]).exit_code == 0
     from_logs = json.loads(
         diff(logs["native"], logs["marlin"], "--ckpt", config, "--gpu", "RTX 5090", "-f", "json").stdout
     )

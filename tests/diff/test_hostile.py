@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from logscan.cli import main
+from logscan.cli import commands
 
 ODD: list[Any] = [None, True, -1, 0, "", "x", "\x1b[2J\u202e", [], {}, [[]], [None], {"a": 1}, 1e308]
 runner = CliRunner()
@@ -48,6 +48,6 @@ def test_a_document_that_is_damaged_anywhere(document: dict[str, Any], tmp_path:
         (tmp_path / f"{name}.json").write_text(json.dumps(doc))
     for format in ("table", "json", "markdown"):
         arguments = ["diff", str(tmp_path / "old.json"), str(tmp_path / "new.json"), "--format", format]
-        result = runner.invoke(main.app, arguments)
+        result = runner.invoke(commands.app, arguments)
         assert result.exception is None or isinstance(result.exception, SystemExit), (place, result.exception)
         assert "\x1b" not in result.output and "\u202e" not in result.output

@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from logscan import results
-from logscan.cli import main
+from logscan.cli.commands import app
 
 yaml = pytest.importorskip("yaml")
 ROOT = Path(__file__).parents[2]
@@ -50,7 +50,7 @@ def known_options(words: list[str]) -> tuple[Any, list[str]]:
     """The command that the words name, and the rest of them."""
     import typer
 
-    command: Any = typer.main.get_command(main.app)
+    command: Any = typer.main.get_command(app)
     rest = list(words)
     while rest and hasattr(command, "get_command") and not rest[0].startswith("-"):
         command = command.get_command(None, rest.pop(0))
@@ -175,7 +175,7 @@ def test_every_schema_is_listed() -> None:
 
 @pytest.mark.parametrize("command", ["triage", "expect", "audit", "diff"])
 def test_a_command_that_gates_tells_its_exit_codes(command: str) -> None:
-    text = runner.invoke(main.app, [command, "--help"], prog_name="logscan").output
+    text = runner.invoke(app, [command, "--help"], prog_name="logscan").output
     assert re.findall(r"^    (\d)  \S", text.split("Exit codes")[1], re.M)[:4] == list("0123")
 
 
@@ -216,7 +216,7 @@ def without_cuts(block: str) -> list[str]:
 def test_the_verdict_shown_is_what_is_printed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.chdir(ROOT / "fixtures" / "vllm-0.24.0-a100-fp8-dynamic")
-    shown = runner.invoke(main.app, ["triage", "boot.log", "--ckpt", "config.json", "--gpu", "A100"]).stdout.split("\n")
+    shown = runner.invoke(app, ["triage", "boot.log", "--ckpt", "config.json", "--gpu", "A100"]).stdout.split("\n")
     ((_, block),) = blocks("text", [ROOT / "docs" / "verdict.md"])
     assert [line for line in without_cuts(block) if line not in shown] == []
 

@@ -79,7 +79,7 @@ def fleet(tmp_path: Path, boot_text: Callable[..., str]) -> Fleet:
 @pytest.fixture
 def audit(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
     """`audit(*arguments)`: exit code, stdout, stderr of the command."""
-    from logscan.cli.main import app
+    from logscan.cli.commands import app
 
     def run(*arguments: Any) -> tuple[int, str, str]:
         with pytest.raises(SystemExit) as left:

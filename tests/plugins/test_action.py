@@ -120,10 +120,10 @@ def test_the_hook_s_command_exists() -> None:
     assert {"id", "name", "entry", "language"} <= set(hook)
     import typer
 
-    from logscan.cli import main
+    from logscan.cli import commands
 
     program, *words = hook["entry"].split()
-    command: Any = typer.main.get_command(main.app)
+    command: Any = typer.main.get_command(commands.app)
     for word in words:
         command = command.get_command(None, word)
     assert program == "logscan" and command is not None

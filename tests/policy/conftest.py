@@ -26,11 +26,11 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def run(here: Path) -> Callable[..., Any]:
     """`run("--require", …)`: the exit code, the document, and what stands on stderr."""
-    from logscan.cli import main
+    from logscan.cli import commands
 
     def triage(*arguments: str) -> tuple[int, dict[str, Any], str]:
         command = ["triage", "boot.log", "--ckpt", "config.json", "--gpu", "A100", "--format", "json", *arguments]
-        result = CliRunner().invoke(main.app, command)
+        result = CliRunner().invoke(commands.app, command)
         assert "Traceback" not in result.output
         return result.exit_code, json.loads(result.stdout) if result.stdout else {}, result.stderr
 

@@ -188,11 +188,11 @@ class TestFile:
         monkeypatch.chdir(below)
         from typer.testing import CliRunner
 
-        from logscan.cli import main
+        from logscan.cli import commands
 
         def code(*more: str) -> int:
             command = ["triage", log, "--ckpt", config, "--gpu", "A100", "--fail-on", "critical", *more]
-            return CliRunner().invoke(main.app, command).exit_code
+            return CliRunner().invoke(commands.app, command).exit_code
 
         assert (code(), code("--isolated")) == (1, 0)
         (here / "a" / "logscan.toml").write_text("")
@@ -224,12 +224,12 @@ class TestFile:
     def test_junit_fails_where_the_exit_code_does(self, run: Run, here: Path) -> None:
         from typer.testing import CliRunner
 
-        from logscan.cli import main
+        from logscan.cli import commands
 
         command = ["triage", "boot.log", "--ckpt", "config.json", "--gpu", "A100", "--format", "junit"]
-        assert 'failures="1"' in CliRunner().invoke(main.app, command).stdout
+        assert 'failures="1"' in CliRunner().invoke(commands.app, command).stdout
         (here / "logscan.toml").write_text('[fail-on]\nLS101 = "never"\n')
-        assert 'failures="0"' in CliRunner().invoke(main.app, command).stdout
+        assert 'failures="0"' in CliRunner().invoke(commands.app, command).stdout
 
     def test_waivers_and_baseline_lie_beside_it(self, run: Run, here: Path, codes_of: Codes, monkeypatch: Any) -> None:
         known = run("--isolated")[1]
