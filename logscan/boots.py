@@ -71,7 +71,7 @@ class Boots:
         before = boot.status
         started = boot.status != "incomplete"
         for event in events:
-            pattern = self._recogniser.patterns[event.pattern]
+            pattern = self._recogniser.pattern(event.pattern)
             if boot.deaf_to(record, pattern):
                 continue
             self._take(boot, event, pattern)
@@ -135,7 +135,7 @@ class Boots:
         del self._before[record.source][:-4000]
 
     def _emits(self, event: Event) -> str:
-        return self._recogniser.patterns[event.pattern].emits
+        return self._recogniser.pattern(event.pattern).emits
 
     def _started(self, record: Record, start: Event, boot: Open | None, pids: frozenset[str]) -> Open:
         kind = self._emits(start)
@@ -251,11 +251,11 @@ class Boots:
     def _boot(self, index: int, boot: Open, sources: int) -> Boot:
         name = self._engine_name(boot)
         pack = self._packs.get(name or "")
-        own = [(e, c) for e, c in boot.events if self._recogniser.engines[e.pattern] == name]
+        own = [(e, c) for e, c in boot.events if self._recogniser.engine(e.pattern) == name]
         engine = engine_of(name, self._version(own), (e for e, _ in own), pack)
         facts: list[Fact] = []
         for event, component in own:
-            facts += facts_of(event, self._recogniser.patterns[event.pattern], engine, component)
+            facts += facts_of(event, self._recogniser.pattern(event.pattern), engine, component)
         facts = distinct_kernels(sorted(facts, key=lambda f: f.line))
         status, decided = boot.outcome
         census = Census(
@@ -285,7 +285,7 @@ class Boots:
     def _engine_name(self, boot: Open) -> str | None:
         counts: Counter[str] = Counter()
         for event, _ in boot.events:
-            engine = self._recogniser.engines[event.pattern]
+            engine = self._recogniser.engine(event.pattern)
             emits = self._emits(event)
             identity = emits in ("boot.engine", "engine.version") and event.record.origin == "engine"
             counts[engine] += 100 if identity else 10 if event.record.engine else 1

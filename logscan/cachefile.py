@@ -17,7 +17,7 @@ from typing import Any
 
 _FORMAT = b"logscan-cache-1\n"
 _CHECK = 16  # bytes of BLAKE2b
-MOST = 128  # files that are kept; an installation has about 20
+MOST = 512  # files that are kept; an installation has about 40, and one for each release that is asked for
 OLDEST = 30 * 24 * 3600  # seconds since a file was written
 
 

@@ -140,7 +140,7 @@ def read_log(source: Source, desk: Desk, watch: Watch | None = None) -> document
         for record in source.records():
             changed = boots.feed(record)
             if changed and not source.skimming and boots.decided:
-                source.skim_late(lambda: desk.recogniser.late(boots.ready) if boots.decided else None)
+                source.skim_late(lambda long: desk.recogniser.late(boots.ready, long) if boots.decided else None)
             if watch is not None and watch.enough(record, changed, boots):
                 break
     except KeyboardInterrupt:

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-from logscan.intake.scanner import Detector, Late, detector
+from logscan.intake.scanner import Late, detector
 from logscan.model import Event, Record
-from logscan.packs.schema import Pack, Pattern, Site
+from logscan.packs.schema import Head, Pack, Pattern, Site
 
 CLIP = 1 << 18  # bytes of a message that a regex may see
 TEXT = 2000  # characters of a line kept as evidence
@@ -26,40 +26,52 @@ Search = Callable[[bytes], "re.Match[bytes] | None"]
 
 
 class Recogniser:
-    """Holds the packs' patterns by literal. Regexes are compiled when first needed."""
+    """Holds the packs' patterns by literal. Patterns are built, and their regexes compiled, when first needed."""
 
     def __init__(self, packs: Sequence[Pack], trusted: Iterable[str] = ("vllm", "trtllm", "sglang")) -> None:
-        trusted = frozenset(trusted)
-        self.patterns: dict[str, Pattern] = {}
-        self.engines: dict[str, str] = {}
-        self._trusted: set[str] = set()
+        self._packs = tuple(packs)
+        self._trusted = frozenset(trusted)
+        self._home: dict[str, tuple[Pack, int]] = {}
         self._search: dict[str, Search] = {}
-        self._of: dict[bytes, list[Pattern]] = {}
+        self._of: dict[bytes, list[str]] = {}
         for pack in packs:
-            for pattern in pack.patterns:
-                self.patterns[pattern.id] = pattern
-                self.engines[pattern.id] = pack.engine
-                if pack.id in trusted:
-                    self._trusted.add(pattern.id)
-                for literal in pattern.literals:
-                    self._of.setdefault(literal.encode(), []).append(pattern)
+            for number, head in enumerate(pack.patterns.heads):
+                self._home[head.id] = (pack, number)
+                for literal in head.literals:
+                    self._of.setdefault(literal, []).append(head.id)
         self.detector = detector(self._of)  # of every literal: what it does not find, no pattern owns
         self._found = self.detector.found
 
-    def late(self, ready: bool) -> Late:
-        """What can still tell something of a boot that is over, or ready, and what begins another one."""
-        return Late(self._later if ready else self.detector, self._starts)
+    def pattern(self, name: str) -> Pattern:
+        """The pattern of an id. Raises KeyError where no pack has it."""
+        pack, number = self._home[name]
+        return pack.patterns[number]
+
+    def engine(self, pattern: str) -> str:
+        """The engine that a pattern's pack is about. Raises KeyError where no pack has the id."""
+        return self._home[pattern][0].engine
+
+    def late(self, ready: bool, long: bool) -> Late:
+        """What can still tell something of a boot that is over, or ready, and what begins another one.
+
+        Automata of their own pay in a long log only.
+        """
+        if not long:
+            some = self.detector.only
+            return Late(some(self._later) if ready else self.detector, some(self._starting))
+        return Late(detector(self._later) if ready else self.detector, detector(self._starting))
 
     @cached_property
-    def _starts(self) -> Detector:
-        return self._detector(lambda p: p.emits in START)
+    def _starting(self) -> frozenset[bytes]:
+        return self._literals(lambda head: head.emits in START)
 
     @cached_property
-    def _later(self) -> Detector:
-        return self._detector(lambda p: p.phase == "any" or p.emits in START or p.emits == "boot.ready")
+    def _later(self) -> frozenset[bytes]:
+        return self._literals(lambda head: head.phase == "any" or head.emits in (*START, "boot.ready"))
 
-    def _detector(self, wanted: Callable[[Pattern], bool]) -> Detector:
-        return detector(x.encode() for p in self.patterns.values() if wanted(p) for x in p.literals)
+    def _literals(self, wanted: Callable[[Head], bool]) -> frozenset[bytes]:
+        heads = (head for pack in self._packs for head in pack.patterns.heads)
+        return frozenset(literal for head in heads if wanted(head) for literal in head.literals)
 
     def events(self, record: Record) -> Sequence[Event]:
         """The patterns that hit the record, each once, with the physical line of the hit."""
@@ -68,10 +80,11 @@ class Recogniser:
         return list(self._hits(record, text, literals)) if literals else ()
 
     def _hits(self, record: Record, text: bytes, literals: Iterable[bytes]) -> Iterator[Event]:
-        for pattern in dict.fromkeys(pattern for literal in sorted(literals) for pattern in self._of[literal]):
+        for name in dict.fromkeys(name for literal in sorted(literals) for name in self._of[literal]):
+            pattern = self.pattern(name)
             if record.origin not in pattern.origin:
                 continue
-            if record.engine and record.engine != self.engines[pattern.id]:
+            if record.engine and record.engine != self.engine(name):
                 continue
             m = self._searcher(pattern)(text)
             if m is not None and _own_words(pattern, record, text, m):
@@ -82,7 +95,7 @@ class Recogniser:
         if search is None:
             search = self._search[pattern.id] = (
                 re.compile(pattern.regex.encode(), re.MULTILINE).search
-                if pattern.id in self._trusted
+                if self._home[pattern.id][0].id in self._trusted
                 else _bounded_search(pattern)
             )
         return search

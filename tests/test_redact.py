@@ -5,10 +5,10 @@ from __future__ import annotations
 import unicodedata
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from logscan.redact import printable, redact
+from logscan.redact import masked, printable, redact
 
 KEY = "AbCdEfGhIjKlMnOpQrStUvWx0123456789"
 
@@ -107,3 +107,18 @@ def test_redacting_is_linear(text: str) -> None:
     redact(text)
     printable(text)
     assert time.process_time() - start < 2
+
+
+PIECES = """
+    hf_ api_org_ nvapi- sk- ghp_ github_pat_ xoxb- AKIA AIza glpat- eyJ .eyJ key keys _id api access auth token tokens
+    izer _ - secret password passwd passphrase bearer basic signature sig ? & = : :// @ ' " [ ] ſ ı K x/ HF hub ngc
+    client ( ) ,
+""".split()  # noqa: SIM905
+PIECES += [" ", "  ", "\n", "A" * 20, "a1" * 12, "-----BEGIN PRIVATE KEY-----"]
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=9).map("".join), st.booleans())
+@settings(max_examples=2000, deadline=None)
+def test_a_text_that_is_passed_over_holds_no_secret(text, upper):
+    text = text.upper() if upper else text
+    assert redact(text) == masked(text)

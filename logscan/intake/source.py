@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from logscan.intake.scanner import Detector, Late, Skimmer
 
 Line = bytes
-_MUCH = 1 << 15  # bytes from which on skimming is worth its detectors
+_MUCH = 1 << 15  # bytes of a block from which on skimming is worth its detectors
+_LONG = 1 << 22  # bytes of a log from which on it is worth automata of its own
 _LINES = 64  # of a piece: envelopes are told by the lines that stand together
 _CRLF_SAMPLE = 8  # a banner's rows end in CRLF too, six of them
 
@@ -32,7 +33,7 @@ class Source:
         self._framer = Framer()
         self._wrapping = Wrapping(self._framer)
         self._skimmer: Skimmer | None = None
-        self._late: Callable[[], Late | None] | None = None
+        self._late: Callable[[bool], Late | None] | None = None
 
     @property
     def bytes(self) -> int:
@@ -85,9 +86,9 @@ class Source:
 
         self._skimmer = Skimmer(detector, self._framer, self._wrapping, self._count)
 
-    def skim_late(self, late: Callable[[], Late | None]) -> None:
+    def skim_late(self, late: Callable[[bool], Late | None]) -> None:
         """Where much is left, yield only what `late` finds (asked then; None: nothing may be left out), until something
-        starts again.
+        starts again. It is asked again, with True, when the log turns out long.
 
         May be called while `records()` runs: for the rest of a log whose boot is decided.
         """
@@ -102,8 +103,8 @@ class Source:
         """The records, in order, each as soon as its line is complete. Raises InputError on what is no log."""
         try:
             for block in self._pieces():
-                if self._late is not None and len(block) >= _MUCH and self._skips:
-                    self._begin(self._late())
+                if self._late is not None and self._skips and (self._skimmer or len(block) >= _MUCH):
+                    self._skim(self._late)
                 if self._skimmer is not None and self._skips:
                     for span in self._splitter.spans(block):
                         yield from self._span(span)
@@ -140,7 +141,7 @@ class Source:
             if self._count.lines > self._skimmer.framed_to:
                 yield from self._skimmer.all(self._framer.flush())
                 self._framer.forget()
-            self._skimmer = None
+            self._skimmer = self._late = None
         if self._skimmer is not None:
             yield from self._skimmer.span(span)
         else:
@@ -151,12 +152,22 @@ class Source:
         """Whether lines are left out from here on, where there are many."""
         return self._skimmer is not None or self._late is not None
 
-    def _begin(self, late: Late | None) -> None:
-        from logscan.intake.scanner import Skimmer
+    def _skim(self, ask: Callable[[bool], Late | None]) -> None:
+        """Begin to skim, or go on with detectors for a long log."""
+        long = self._splitter.position >= _LONG
+        if self._skimmer is not None and not long:
+            return
+        late = ask(long)
+        if late is None or long:
+            self._late = None
+        if late is None:
+            return
+        if self._skimmer is None:
+            from logscan.intake.scanner import Skimmer
 
-        self._late = None
-        if late is not None:
             self._skimmer = Skimmer(late.detector, self._framer, self._wrapping, self._count, late.starts)
+        else:
+            self._skimmer.look_for(late)
 
     def _records(self, lines: list[Line], position: int | None = None) -> Iterator[Record]:
         first = self._count.lines + 1

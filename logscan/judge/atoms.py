@@ -72,7 +72,9 @@ class Atoms:
         atom = "cuda" if atom == "cuda_runtime" else atom
         if atom in self.assumed:
             return self.assumed[atom]
-        family, _, name = atom.partition(".")
+        family, dot, name = atom.partition(".")
+        if not dot:
+            return self._plain(atom)
         if family == "env":
             return self.machine.env.get(name)
         if family == "flag":
@@ -86,7 +88,7 @@ class Atoms:
             return self.fields.get(name, "")
         if family == "mark":
             return self.state.marks.get(name, "")
-        return self._plain(atom)
+        return UNKNOWN
 
     def _default(self, atom: str) -> Any:
         row = self.tables.atom(atom) or {}

@@ -6,7 +6,7 @@ gate (`"!x"`: closed).
 
     { platform = "cuda", any = [{ sm = ">=90", cuda = ">=12.0" }, { sm = "89", cuda = ">=12.4" }] }
 
-`compile_condition` turns it into nested tuples (plain data: it survives `marshal`), `evaluate` answers True, False or
+`compiling` turns it into nested tuples (plain data: it survives `marshal`), `evaluate` answers True, False or
 None with the unknown atoms that decided it. An environment variable that nobody named counts as unset, and is
 reported as such.
 """
@@ -14,19 +14,15 @@ reported as such.
 from __future__ import annotations
 
 import operator
-import re
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple, Protocol
 
 Kind = Literal["range", "version", "flag", "word", "env"]
 Condition = tuple[Any, ...]  # ("all", c…) ("any", c…) ("not", c) ("gate", name) (kind, atom, test)
 ALWAYS: Condition = ("all",)
-_COMBINE = ("any", "all", "not", "gate")
 _OPERATORS: Mapping[str, Callable[[Any, Any], bool]] = {
     ">=": operator.ge, "<=": operator.le, "==": operator.eq, "!=": operator.ne, ">": operator.gt, "<": operator.lt,
 }  # fmt: skip
-_BOUND = re.compile(r"(>=|<=|>|<)?\s*(\d+)(?:\.\.(\d+))?\Z", re.A)
-_VERSION = re.compile(r"\s*(>=|<=|==|!=|<|>)\s*(\d+)\.(\d+)\s*\Z", re.A)
 _FALSY = frozenset({"", "0", "false", "False", "no", "off"})
 
 
@@ -90,9 +86,13 @@ def _combine(parts: tuple[Condition, ...], atoms: Atoms, *, stop: bool) -> Answe
         answer = evaluate(part, atoms)
         if answer.value is stop:
             return answer
-        unknown |= answer.unknown
-        unset |= answer.unset
-    return Answer(None if unknown else not stop, unknown, unset)
+        if answer.unknown:
+            unknown |= answer.unknown
+        if answer.unset:
+            unset |= answer.unset
+    if unknown or unset:
+        return Answer(None if unknown else not stop, unknown, unset)
+    return _FALSE if stop else _TRUE
 
 
 def _holds(kind: str, value: Any, test: Any) -> bool:
@@ -127,95 +127,15 @@ def _is_word(value: Any, test: tuple[tuple[str, ...], tuple[str, ...]]) -> bool:
     return text not in unwanted and (not wanted or text in wanted)
 
 
-# ---------------------------------------------------------------- compiling
-
-
-def compile_condition(table: Mapping[str, Any], kind_of: Callable[[str], Kind | None]) -> Condition:
-    """Compile a TOML condition. `kind_of` tells the kind of an atom, None for an atom that does not exist.
-
-    Raises ValueError that names the atom or test that is wrong.
-    """
-    parts = [_compile_key(key, test, kind_of) for key, test in _flat(table)]
-    return parts[0] if len(parts) == 1 else ("all", *parts)
-
-
-def _flat(table: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
-    """Dotted keys of nested tables (`pkg = { humming = true }` is `pkg.humming = true`)."""
-    out: list[tuple[str, Any]] = []
-    for key, test in table.items():
-        if isinstance(test, Mapping) and not (not prefix and key in _COMBINE):
-            out += _flat(test, f"{prefix}{key}.")
-        else:
-            out.append((prefix + key, test))
-    return out
-
-
-def _compile_key(key: str, test: Any, kind_of: Callable[[str], Kind | None]) -> Condition:
-    if key in ("any", "all"):
-        if not isinstance(test, list) or not all(isinstance(part, Mapping) for part in test):
-            raise ValueError(f"{key!r} takes a list of conditions")
-        return (key, *(compile_condition(part, kind_of) for part in test))
-    if key == "not":
-        if not isinstance(test, Mapping):
-            raise ValueError("'not' takes one condition")
-        return ("not", compile_condition(test, kind_of))
-    if key == "gate":
-        return ("all", *(_compile_gate(name) for name in _words(test)))
-    kind = kind_of(key)
-    if kind is None:
-        raise ValueError(f"unknown atom {key!r}")
-    return (kind, key, _COMPILE[kind](key, test))
-
-
-def _compile_gate(name: str) -> Condition:
-    return ("not", ("gate", name[1:])) if name.startswith("!") else ("gate", name)
-
-
-def _words(test: Any) -> list[str]:
-    return [str(word) for word in (test if isinstance(test, list) else [test])]
-
-
-def _ranges(atom: str, test: Any) -> tuple[tuple[int | None, int | None], ...]:
-    out = []
-    for word in _words(test):
-        m = _BOUND.match(word.strip())
-        if m is None or (m[1] and m[3]):
-            raise ValueError(f"{atom} = {word!r}: write a number, '75..88', '>=89' or a list of them")
-        low, high = int(m[2]), int(m[3] or m[2])
-        out.append(
-            {">=": (low, None), ">": (low + 1, None), "<=": (None, low), "<": (None, low - 1)}.get(m[1], (low, high))
-        )
-    return tuple(out)
-
-
-def _versions(atom: str, test: Any) -> tuple[tuple[str, tuple[int, int]], ...]:
-    out = []
-    for part in str(test).split(","):
-        m = _VERSION.match(part)
-        if m is None:
-            raise ValueError(f"{atom} = {test!r}: write a version range like '>=12.4,<13.0'")
-        out.append((m[1], (int(m[2]), int(m[3]))))
-    return tuple(out)
-
-
-def _flag(atom: str, test: Any) -> bool:
-    if not isinstance(test, bool):
-        raise ValueError(f"{atom} = {test!r}: write true or false")
-    return test
-
-
-def _env(_atom: str, test: Any) -> tuple[str, ...]:
-    return ({True: "on", False: "!on"}[test],) if isinstance(test, bool) else tuple(_words(test))
-
-
-def _word(_atom: str, test: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    words = _words(test)
-    return tuple(w for w in words if not w.startswith("!")), tuple(w[1:] for w in words if w.startswith("!"))
-
-
-_COMPILE: Mapping[str, Callable[[str, Any], Any]] = {
-    "range": _ranges, "version": _versions, "flag": _flag, "env": _env, "word": _word,
-}  # fmt: skip
+def possible(condition: Condition, known: Mapping[str, str]) -> bool:
+    """Whether a condition may hold where these words are known; the parts about anything else are left open."""
+    if condition[0] == "all":
+        return all(possible(part, known) for part in condition[1:])
+    if condition[0] == "any":
+        return any(possible(part, known) for part in condition[1:])
+    if condition[0] == "word" and condition[1] in known:
+        return _is_word(known[condition[1]], condition[2])
+    return True
 
 
 def floors(condition: Condition, atom: str = "sm") -> bool:

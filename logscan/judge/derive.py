@@ -141,7 +141,7 @@ def distrusted(
     """
     spans = (releases,) if isinstance(releases, str) else tuple(releases)
     maybe = False
-    for row in tables.raw["distrust"]:
+    for row in tables.timeless["distrust"]:
         if row["pattern"] != pattern:
             continue
         covered = [r for r in spans if versions.contains(row.get("engine", ""), r)]

@@ -11,18 +11,18 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from logscan import cachefile, versions
-from logscan.judge.conditions import ALWAYS, Condition, Kind, compile_condition
-from logscan.model import InputError, Operand, Outcome
+from logscan.judge.conditions import ALWAYS, Condition, possible
+from logscan.model import Operand, Outcome
 from logscan.packs import patterns_dir
 
 MEMO = 512  # answers kept: a fleet's boots ask some dozens of questions
-FORMAT = 2  # of the compiled cache; change it with the shape of what is stored
+FORMAT = 3  # of the compiled cache; change it with the shape of what is stored
 STAGES = (
     "config",
     "scheme",
@@ -30,20 +30,12 @@ STAGES = (
     "load",
 )  # config and scheme: the first row that fits; the others: all that fit
 FIRST_FITS = ("config", "scheme")
-_TABLES = ("atom", "domain", "operand", "gate", "kernel", "candidates", "rewrite", "distrust", "layer")
-_ELSEWHERE = (
-    "gpu",
-    "rule",
-    "request",
-    "kind",
-    "reason",
-    "caveat",
-    "fmha",
-)  # tables of other rooms, kept in the same directory
-_PACK_ENGINE = re.compile(r'^engine\s*=\s*"(\w+)"', re.M)
-_HEADER = re.compile(r"^\[\[(\w+)\]\]", re.M)
+_TIMELESS = ("atom", "operand", "distrust")
+_OF_RAW = ("engine", "source", "where", "note")
+_TIMED = ("gate", "kernel", "candidates", "rewrite", "domain")
 
 Row = Mapping[str, Any]
+Raw = Mapping[str, tuple[Row, ...]]  # compiled tables by name
 
 
 class Rewrite(NamedTuple):
@@ -88,17 +80,24 @@ class View(NamedTuple):
     gates: Mapping[str, Condition]
     kernels: Kernels
     candidates: Mapping[tuple[str, str], Candidates]
-    rewrites: Mapping[str, tuple[Rewrite, ...]]
+    rewrites: Rewrites
     domains: Mapping[str, tuple[tuple[Condition, tuple[Any, ...]], ...]]
 
 
 class Knowledge:
-    """All tables, compiled. `digest` names the files they came from."""
+    """All tables of an engine, compiled. `digest` names the files they came from."""
 
-    def __init__(self, raw: Mapping[str, tuple[Row, ...]], digest: str) -> None:
-        self.raw, self.digest = raw, digest
+    def __init__(self, timeless: Raw, digest: str, whole: Callable[[], Raw]) -> None:
+        """`timeless`: the tables of which every release needs all; `whole`: all tables, read when a view needs them."""
+        self.digest, self.timeless = digest, timeless
+        self._whole = whole
         self._views: dict[str, View] = {}
         self._memo: dict[tuple[str, ...], tuple[Outcome, ...]] = {}
+
+    @cached_property
+    def raw(self) -> Raw:
+        """All tables, of all releases."""
+        return self._whole()
 
     def memo(self, key: tuple[str, ...], found: Callable[[], tuple[Outcome, ...]]) -> tuple[Outcome, ...]:
         """What these tables answer to a question that was asked before: a crash loop asks the same one every time."""
@@ -111,32 +110,32 @@ class Knowledge:
     def view(self, release: str) -> View:
         """The rows whose `engine` range holds the release (a version text)."""
         if release not in self._views:
-            self._views[release] = _view(self, release)
+            key = f"{FORMAT} {self.digest} {release}".encode()
+            name = f"view-{cachefile.digest(key)}"
+            part = cachefile.load(name, key)
+            if part is None:
+                part = {table: _within(self.raw[table], release) for table in _TIMED}
+                cachefile.store(name, key, part)
+            self._views[release] = _view(part, release)
         return self._views[release]
 
     def atom(self, name: str) -> Row | None:
         """The row of an atom, or of its family (`pkg.*`)."""
-        rows: Mapping[str, Row] = _index(self)
-        return rows.get(name) or rows.get(name.split(".", 1)[0] + ".*")
+        return self._atoms.get(name) or self._atoms.get(name.split(".", 1)[0] + ".*")
 
+    @cached_property
+    def _atoms(self) -> Mapping[str, Row]:
+        return {row["id"]: row for row in self.timeless["atom"]}
+
+    @cached_property
     def operands(self) -> Mapping[str, Operand]:
         """The named operands (`nvfp4`, `fp8-token` …) that rows set."""
-        return _operands(self)
+        return {row["id"]: _operand(row) for row in self.timeless["operand"]}
 
     def reason(self, atom: str) -> str:
         """The reason code that an unknown atom gives a row (`no-gpu`, `no-cuda`, …)."""
         row = self.atom(atom)
         return str(row.get("reason", "no-package")) if row else "no-package"
-
-
-@lru_cache(maxsize=8)
-def _index(knowledge: Knowledge) -> Mapping[str, Row]:
-    return {row["id"]: row for row in knowledge.raw["atom"]}
-
-
-@lru_cache(maxsize=8)
-def _operands(knowledge: Knowledge) -> Mapping[str, Operand]:
-    return {row["id"]: _operand(row) for row in knowledge.raw["operand"]}
 
 
 def _operand(row: Row) -> Operand:
@@ -148,7 +147,7 @@ def _operand(row: Row) -> Operand:
 
 
 def _covers(row: Row, release: str) -> bool:
-    return versions.contains(row.get("engine", ""), release)
+    return "engine" not in row or versions.contains(row["engine"], release)
 
 
 def _when(row: Row) -> Condition:
@@ -160,8 +159,16 @@ def _place(entry: str | Row) -> tuple[str, Condition, str]:
     return (entry, ALWAYS, "") if isinstance(entry, str) else (entry["kernel"], _when(entry), entry.get("else", ""))
 
 
-def _view(tables: Knowledge, release: str) -> View:
-    raw = tables.raw
+def _within(value: Any, release: str) -> Any:
+    """What a release reads of a table: the rows that cover it, at every depth, less what only lint needs."""
+    if isinstance(value, dict):
+        return {k: _within(v, release) for k, v in value.items() if k not in _OF_RAW}
+    if isinstance(value, tuple):
+        return tuple(_within(v, release) for v in value if not (isinstance(v, dict) and not _covers(v, release)))
+    return value
+
+
+def _view(raw: Raw, release: str) -> View:
     gates = {}
     for gate in raw["gate"]:
         rows = [_when(row) for row in gate["rows"] if _covers(row, release)]
@@ -191,9 +198,25 @@ def _view(tables: Knowledge, release: str) -> View:
         gates,
         Kernels({row["id"]: row for row in raw["kernel"]}, release),
         candidates,
-        {stage: tuple(rows) for stage, rows in rewrites.items()},
+        Rewrites({stage: tuple(rows) for stage, rows in rewrites.items()}),
         {atom: tuple(rows) for atom, rows in domains.items()},
     )
+
+
+class Rewrites(dict[str, tuple[Rewrite, ...]]):
+    """The rewrites of a release by stage."""
+
+    def __init__(self, rows: Mapping[str, tuple[Rewrite, ...]]) -> None:
+        super().__init__(rows)
+        self._about: dict[tuple[str, str, str], tuple[Rewrite, ...]] = {}
+
+    def about(self, stage: str, path: str, method: str) -> tuple[Rewrite, ...]:
+        """Those of a stage that may hold for orders of a path and a method: a tenth of them."""
+        key = (stage, path, method)
+        if key not in self._about:
+            known = {"path": path, "method": method}
+            self._about[key] = tuple(row for row in self[stage] if possible(row.when, known))
+        return self._about[key]
 
 
 class Kernels(dict[str, Kernel]):
@@ -240,29 +263,49 @@ def tables(dirs: Sequence[Path | str] = (), engine: str = "vllm") -> Knowledge:
 @lru_cache(maxsize=8)
 def _tables(dirs: tuple[str, ...], engine: str) -> Knowledge:
     own = (Path(d) / "knowledge" for d in dirs if _engine_of(Path(d)) == engine)
-    shared = patterns_dir() / "knowledge"
     homes = (patterns_dir(), *(Path(d) for d in dirs))
-    files = _files(shared, *(home / "knowledge" / engine for home in homes if engine), *own)
+    paths = _paths(patterns_dir() / "knowledge", *(home / "knowledge" / engine for home in homes if engine), *own)
+    seen = [(str(path), s.st_size, s.st_mtime_ns) for path in paths if (s := path.stat())]
+    key = repr((FORMAT, seen)).encode()
+    name = f"tables-{cachefile.digest(repr([str(path) for path in paths]).encode())}"
+    kept = cachefile.load(name, key)
+    if kept is None:
+        files = _read(paths)
+        raw, digest = _compiled(files)
+        kept = {table: raw[table] for table in _TIMELESS}, digest
+        cachefile.store(name, key, kept)
+    timeless, digest = kept
+    return Knowledge(timeless, digest, lambda: _compiled(_read(paths))[0])
+
+
+def _compiled(files: Sequence[tuple[Path, bytes]]) -> tuple[Raw, str]:
+    """All tables, and the digest of the files."""
     digest = _digest(files)
     name = f"knowledge-{digest}"
     raw = cachefile.load(name, digest.encode())
     if raw is None:
-        raw = _compile(files)
+        from logscan.judge.compiling import compile_tables
+
+        raw = compile_tables(files)
         cachefile.store(name, digest.encode(), dict(raw))
-    return Knowledge(raw, digest)
+    return raw, digest
 
 
 def _engine_of(folder: Path) -> str:
     """The engine that a directory's pack is about."""
     try:
-        m = _PACK_ENGINE.search((folder / "pack.toml").read_text("utf-8"))
+        m = re.search(r'^engine\s*=\s*"(\w+)"', (folder / "pack.toml").read_text("utf-8"), re.M)
     except (OSError, UnicodeDecodeError):
         return "vllm"
     return m[1] if m else "vllm"
 
 
-def _files(*dirs: Path) -> list[tuple[Path, bytes]]:
-    return [(path, path.read_bytes()) for d in dirs if d.is_dir() for path in sorted(d.glob("*.toml"))]
+def _paths(*dirs: Path) -> list[Path]:
+    return [path for d in dirs if d.is_dir() for path in sorted(d.glob("*.toml"))]
+
+
+def _read(paths: Sequence[Path]) -> list[tuple[Path, bytes]]:
+    return [(path, path.read_bytes()) for path in paths]
 
 
 def _digest(files: Sequence[tuple[Path, bytes]]) -> str:
@@ -272,71 +315,3 @@ def _digest(files: Sequence[tuple[Path, bytes]]) -> str:
     for path, data in files:
         h.update(path.name.encode() + b"\0" + len(data).to_bytes(8, "big") + data)
     return h.hexdigest()
-
-
-def _compile(files: Sequence[tuple[Path, bytes]]) -> Mapping[str, tuple[Row, ...]]:
-    from logscan.judge.lint import problems
-
-    raw: dict[str, list[dict[str, Any]]] = {table: [] for table in _TABLES}
-    faults: list[str] = []
-    for path, data in files:
-        for table, row, where in _rows(path, data, faults):
-            raw[table].append({**row, "where": where})
-    kinds = {row["id"]: row.get("kind", "word") for row in raw["atom"] if "id" in row}
-
-    def kind_of(atom: str) -> Kind | None:
-        return kinds.get(atom) or kinds.get(atom.split(".", 1)[0] + ".*")
-
-    compiled = {
-        table: tuple(_frozen(row, kind_of, row["where"], faults) for row in rows) for table, rows in raw.items()
-    }
-    if not faults:
-        faults += problems(compiled)
-    if faults:
-        raise InputError("\n".join(faults))
-    return compiled
-
-
-def _rows(path: Path, data: bytes, faults: list[str]) -> Iterator[tuple[str, dict[str, Any], str]]:
-    import tomllib
-
-    try:
-        text = data.decode()
-        document = tomllib.loads(text)
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        faults.append(f"{path}: not TOML: {error}")
-        return
-    lines: dict[str, list[int]] = {}
-    for m in _HEADER.finditer(text):
-        lines.setdefault(m[1], []).append(text.count("\n", 0, m.start()) + 1)
-    for table, rows in document.items():
-        if table in _ELSEWHERE:
-            continue
-        if table not in _TABLES or not isinstance(rows, list):
-            faults.append(f"{path}: [[{table}]] is no table of knowledge; known: {', '.join(_TABLES)}")
-            continue
-        for row, line in zip(rows, lines.get(table, []), strict=False):
-            yield table, row, f"{path}:{line}"
-
-
-def _frozen(value: Any, kind_of: Any, where: str, faults: list[str]) -> Any:
-    """Lists become tuples, and every `if` its compiled condition."""
-    if isinstance(value, list):
-        return tuple(_frozen(item, kind_of, where, faults) for item in value)
-    if not isinstance(value, dict):
-        return value
-    out: dict[str, Any] = {}
-    for key, item in value.items():
-        if key == "if":
-            try:
-                out[key] = compile_condition(item, kind_of)
-            except (ValueError, AttributeError) as error:
-                faults.append(f"{where}: {error}")
-        else:
-            if key == "engine":
-                try:
-                    versions.clauses(item)
-                except (ValueError, AttributeError) as error:
-                    faults.append(f"{where}: engine: {error}")
-            out[key] = _frozen(item, kind_of, where, faults)
-    return out

@@ -47,10 +47,10 @@ def cases_of(
 
 def _walk(atoms: Atoms, forced: str | None = None, able: bool = False) -> bool:
     """Take the order through the stages. False when no row of the release speaks about such an order."""
-    state, view = atoms.state, atoms.view
+    state, view, order = atoms.state, atoms.view, atoms.order
     for stage in ("config", "scheme", "override"):
         fits = False
-        for row in view.rewrites[stage]:
+        for row in view.rewrites.about(stage, order.path, order.method):
             if atoms.ask(row.when):
                 fits = True
                 _rewrite(atoms, row)
@@ -71,7 +71,7 @@ def _walk(atoms: Atoms, forced: str | None = None, able: bool = False) -> bool:
     if state.kernel and not state.refusal:
         _run(atoms, view.kernels[state.kernel])
     if not state.refusal:
-        for row in view.rewrites["load"]:
+        for row in view.rewrites.about("load", order.path, order.method):
             if atoms.ask(row.when):
                 _rewrite(atoms, row)
     _fill(atoms)
@@ -96,9 +96,9 @@ def apply(state: State, sets: Mapping[str, Any], tables: Knowledge) -> None:
         if key == "input":
             _set_input(state, value, tables)
         elif key == "weights":
-            state.weights = None if value == "none" else tables.operands()[value]
+            state.weights = None if value == "none" else tables.operands[value]
         elif key == "kv":
-            state.kv = None if value == "none" else tables.operands()[value]
+            state.kv = None if value == "none" else tables.operands[value]
         elif key == "mark":
             state.marks.update(value)
         elif key in ("list", "layer", "kernel", "compute", "refusal", "crashes"):
@@ -113,11 +113,11 @@ def _set_input(state: State, effect: str, tables: Knowledge) -> None:
         return
     state.claim = "quantized"
     if effect in ("token", "tensor"):
-        base = state.input or tables.operands()["fp8-token"]
+        base = state.input or tables.operands["fp8-token"]
         dynamic = True if effect == "token" else base.dynamic
         state.input = replace(base, strategy=effect, dynamic=dynamic, group_size=None, block=None)
     else:
-        state.input = tables.operands()[effect]
+        state.input = tables.operands[effect]
 
 
 def _choose(atoms: Atoms, forced: str | None = None, able: bool = False) -> None:

@@ -8,6 +8,7 @@ by the names, sizes and times of the pack's files, because reading it anew would
 from __future__ import annotations
 
 import hashlib
+import marshal
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -16,8 +17,9 @@ from typing import Any
 from logscan import cachefile, tomlcache
 from logscan.model import InputError
 from logscan.packs import patterns_dir
-from logscan.packs.schema import Pack, Pattern, Site
+from logscan.packs.schema import Head, Pack, Pattern, Patterns, Site
 
+_SHAPE = 2  # of what the cache holds; change it with that
 _EXAMPLES = ("match", "nomatch", "note")  # of a pattern: what a run over a log does not need
 _SITES = Pattern._fields.index("sites")
 
@@ -59,7 +61,7 @@ def load_pack(folder: Path, label: str, errors: list[str], *, examples: bool = T
     paths = sorted(folder.glob("*.toml"))
     try:
         seen = [(path.name, path.stat()) for path in paths]
-        name, key = _cache_name(folder), repr([(n, s.st_size, s.st_mtime_ns) for n, s in seen]).encode()
+        name, key = _cache_name(folder), repr([_SHAPE] + [(n, s.st_size, s.st_mtime_ns) for n, s in seen]).encode()
         pack = _from_cache(name, key, examples)
         if pack is not None:
             return pack
@@ -104,13 +106,14 @@ def _folders(dirs: Sequence[Path], errors: list[str]) -> list[tuple[Path, str]]:
 
 
 def _clashes(packs: Sequence[Pack]) -> list[str]:
-    seen: dict[str, str] = {}
+    seen: dict[str, tuple[Pack, int]] = {}
     errors = []
     for pack in packs:
-        for p in pack.patterns:
-            if p.id in seen:
-                errors.append(f"{p.where}: pattern {p.id!r} is already defined at {seen[p.id]}; give it another id")
-            seen.setdefault(p.id, p.where)
+        for number, head in enumerate(pack.patterns.heads):
+            if head.id in seen:
+                before, here = (p.patterns[n].where for p, n in (seen[head.id], (pack, number)))
+                errors.append(f"{here}: pattern {head.id!r} is already defined at {before}; give it another id")
+            seen.setdefault(head.id, (pack, number))
     return errors
 
 
@@ -123,24 +126,31 @@ def _from_cache(name: str, key: bytes, examples: bool) -> Pack | None:
     shown = cachefile.load(f"{name}-examples", key) if examples else None
     if kept is None or (examples and shown is None):
         return None
-    pack_id, engine, version, digest, releases, patterns = kept
-    built = [_pattern(fields) for fields in patterns]
-    if shown is not None:
-        built = [p._replace(**dict(zip(_EXAMPLES, more, strict=True))) for p, more in zip(built, shown, strict=True)]
-    return Pack(pack_id, engine, version, digest, releases, tuple(built))
+    pack_id, engine, version, digest, releases, heads, bodies = kept
 
+    def build(index: int) -> Pattern:
+        values = list(marshal.loads(bodies[index]))
+        values[_SITES] = tuple(Site(*site) for site in values[_SITES])
+        pattern = Pattern(*values)
+        return pattern._replace(**dict(zip(_EXAMPLES, shown[index], strict=True))) if shown else pattern
 
-def _pattern(fields: tuple[Any, ...]) -> Pattern:
-    values = list(fields)
-    values[_SITES] = tuple(Site(*s) for s in fields[_SITES])
-    return Pattern(*values)
+    return Pack(pack_id, engine, version, digest, releases, Patterns([Head(*head) for head in heads], build))
 
 
 def _to_cache(name: str, key: bytes, pack: Pack) -> None:
-    """The patterns, and apart from them what only lint, tests and pages need: half of a pack is examples."""
-    empty = Pattern("", "", (), "")._asdict()
-    lean = [p._replace(**{field: empty[field] for field in _EXAMPLES}) for p in pack.patterns]
-    patterns = tuple((*p[:_SITES], tuple(map(tuple, p.sites)), *p[_SITES + 1 :]) for p in lean)
-    cachefile.store(name, key, (pack.id, pack.engine, pack.version, pack.digest, pack.releases, patterns))
-    shown = tuple(tuple(getattr(p, field) for field in _EXAMPLES) for p in pack.patterns)
+    """The patterns, and apart from them what only lint, tests and pages need: half of a pack is examples.
+
+    Each pattern is packed by itself, as it is built by itself.
+    """
+    *identity, patterns = pack
+    bodies = tuple(marshal.dumps(_lean(pattern)) for pattern in patterns)
+    cachefile.store(name, key, (*identity, tuple(map(tuple, patterns.heads)), bodies))
+    shown = tuple(tuple(getattr(p, field) for field in _EXAMPLES) for p in patterns)
     cachefile.store(f"{name}-examples", key, shown)
+
+
+def _lean(pattern: Pattern) -> tuple[Any, ...]:
+    """Its fields as plain values, without the examples."""
+    values = list(pattern._replace(match=(), nomatch=(), note=""))
+    values[_SITES] = tuple(tuple(site) for site in pattern.sites)
+    return tuple(values)

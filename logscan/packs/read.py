@@ -11,7 +11,7 @@ import regex
 
 from logscan import versions
 from logscan.model import PATHS, Means, Origin
-from logscan.packs.schema import Pack, Pattern, Site
+from logscan.packs.schema import Pack, Pattern, Patterns, Site
 
 _HEADER = re.compile(rb"^[ \t]*\[\[\s*(pattern|pattern\.site)\s*\]\]", re.MULTILINE)
 _ID = re.compile(r"[a-z0-9_]+(\.[a-z0-9_]+)+")
@@ -56,7 +56,7 @@ def read_pack(files: Sequence[tuple[str, bytes]], label: str, digest: str, error
     _duplicates(patterns, errors)
     if len(errors) > before:
         return None
-    return Pack(digest=digest, patterns=tuple(patterns), **head)
+    return Pack(digest=digest, patterns=Patterns.of(patterns), **head)
 
 
 def _parse(data: bytes, report: _Report) -> dict[str, Any] | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, overload
 
 from logscan.model import Means, Origin
 
@@ -43,6 +44,49 @@ class Pattern(NamedTuple):
     where: str = ""  # file:line of the TOML entry, for messages
 
 
+class Head(NamedTuple):
+    """What of a pattern is looked at before it hits."""
+
+    id: str
+    literals: tuple[bytes, ...]
+    emits: str
+    phase: str
+
+
+class Patterns(Sequence[Pattern]):
+    """The patterns of a pack, each built when first asked for: a log hits a tenth of them."""
+
+    def __init__(self, heads: Sequence[Head], build: Callable[[int], Pattern]) -> None:
+        self.heads = heads
+        self._build = build
+        self._built: dict[int, Pattern] = {}
+
+    @classmethod
+    def of(cls, patterns: Sequence[Pattern]) -> Patterns:
+        """Patterns that are there already."""
+        heads = [Head(p.id, tuple(x.encode() for x in p.literals), p.emits, p.phase) for p in patterns]
+        return cls(heads, patterns.__getitem__)
+
+    def __len__(self) -> int:
+        return len(self.heads)
+
+    @overload
+    def __getitem__(self, index: int) -> Pattern: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Pattern, ...]: ...
+    def __getitem__(self, index: int | slice) -> Pattern | tuple[Pattern, ...]:
+        if isinstance(index, slice):
+            return tuple(self[i] for i in range(*index.indices(len(self))))
+        if index not in self._built:
+            self._built[index] = self._build(range(len(self))[index])
+        return self._built[index]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Patterns) and tuple(self) == tuple(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
 class Pack(NamedTuple):
     """The patterns of one engine, with what identifies them in every report."""
 
@@ -51,4 +95,4 @@ class Pack(NamedTuple):
     version: str  # calendar: 2026.12.0
     digest: str  # sha256:… over the pack's files
     releases: tuple[str, ...]  # known releases of the engine, ascending
-    patterns: tuple[Pattern, ...]
+    patterns: Patterns

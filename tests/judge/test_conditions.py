@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from logscan.judge.conditions import UNKNOWN, Answer, Condition, Kind, compile_condition, evaluate, floors
+from logscan.judge.compiling import compile_condition
+from logscan.judge.conditions import UNKNOWN, Answer, Condition, Kind, evaluate, floors
 
 KINDS: dict[str, Kind] = {"sm": "range", "cuda": "version", "pkg.humming": "flag", "env.X": "env", "method": "word"}
 

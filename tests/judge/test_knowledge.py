@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from logscan.judge import knowledge
+from logscan.judge import compiling, knowledge
 from logscan.judge.knowledge import tables
 from logscan.model import InputError
 from logscan.packs import patterns_dir
@@ -108,15 +108,49 @@ def test_the_cache_returns_what_was_compiled_and_survives_damage(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     knowledge._tables.cache_clear()
     first = tables()
-    (cached,) = (tmp_path / "logscan").glob("knowledge-*")
+    view = first.view("0.24.0")
     knowledge._tables.cache_clear()
-    monkeypatch.setattr(knowledge, "_compile", lambda files: pytest.fail("parsed again"))
-    assert tables().raw == first.raw
-    monkeypatch.undo()
+    with monkeypatch.context() as warm:
+        warm.setattr(compiling, "compile_tables", lambda files: pytest.fail("parsed again"))
+        assert tables().view("0.24.0") == view
+        assert (tables().raw, tables().timeless) == (first.raw, first.timeless)
+    kinds = set()
+    for cached in (tmp_path / "logscan").iterdir():
+        kinds.add(cached.name.partition("-")[0])
+        cached.write_bytes(b"\x00damaged")
+        knowledge._tables.cache_clear()
+        assert tables().view("0.24.0") == view
+        assert (tables().raw, tables().timeless) == (first.raw, first.timeless)
+    assert kinds == {"knowledge", "tables", "view"}
+
+
+def test_a_view_from_the_cache_is_that_of_the_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a view leaves out of the tables is what no view reads."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    cached.write_bytes(b"\x00damaged")
-    knowledge._tables.cache_clear()
-    assert tables().raw == first.raw
+    for engine, releases in (("vllm", ("0.8.5", "0.15.0", "0.33.0")), ("sglang", ("0.5.13",)), ("trtllm", ("1.1.0",))):
+        whole = tables((), engine)
+        for release in releases:
+            kept, full = whole.view(release), knowledge._view(whole.raw, release)
+            assert kept._replace(kernels={}, rewrites={}, candidates={}) == full._replace(
+                kernels={}, rewrites={}, candidates={}
+            )
+            assert {s: [r.id for r in rows] for s, rows in kept.rewrites.items()} == {
+                s: [r.id for r in rows] for s, rows in full.rewrites.items()
+            }
+            assert kept.candidates.keys() == full.candidates.keys()
+            for row in whole.raw["kernel"]:
+                pair = kept.kernels[row["id"]], full.kernels[row["id"]]
+                a, b = (kernel._replace(effects=(), announces=()) for kernel in pair)
+                assert a == b
+
+
+def test_an_edited_table_is_read_anew(tmp_path: Path) -> None:
+    (tmp_path / "knowledge").mkdir()
+    own = tmp_path / "knowledge" / "own.toml"
+    for name in ("one", "other"):
+        own.write_text(f'[[gate]]\nid = "{name}"\nsource = "x"\nrows = [{{ if = {{ sm = "89" }} }}]\n')
+        knowledge._tables.cache_clear()
+        assert name in tables([tmp_path]).view("0.24.0").gates
     knowledge._tables.cache_clear()
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from logscan.packs.cpp import templates
-from logscan.packs.schema import Pack, Pattern, Site
+from logscan.packs.schema import Pack, Pattern, Patterns, Site
 from logscan.packs.source import read_source
 from logscan.packs.verify import Release, Verifier
 
@@ -92,7 +92,7 @@ def verify(root: Path, files: dict[str, str]) -> Release:
     }.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
-    pack = Pack("trtllm", "trtllm", "2026.1.0", "sha256:0", ("1.0.0", "1.1.0"), (CPP, PYTHON))
+    pack = Pack("trtllm", "trtllm", "2026.1.0", "sha256:0", ("1.0.0", "1.1.0"), Patterns.of([CPP, PYTHON]))
     return Verifier(pack).release(read_source(str(root), "trtllm"))
 
 

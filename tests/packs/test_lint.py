@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from logscan.packs.lint import failures, lint
-from logscan.packs.schema import Pack, Pattern, Site
+from logscan.packs.schema import Pack, Pattern, Patterns, Site
 
 GOOD = Pattern(
     id="toy.linear.gemm",
@@ -20,7 +20,7 @@ GOOD = Pattern(
 
 
 def said(pattern: Pattern) -> list[str]:
-    pack = Pack("toy", "toy", "1", "", ("1.0", "1.1", "1.2", "1.3"), (pattern,))
+    pack = Pack("toy", "toy", "1", "", ("1.0", "1.1", "1.2", "1.3"), Patterns.of([pattern]))
     return [f"{p.severity}: {p.message}" for p in lint([pack])]
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from logscan.judge.conditions import compile_condition
+from logscan.judge.compiling import compile_condition
 from logscan.packs.load import load
 from logscan.packs.rows import lint_knowledge, lint_rows
 

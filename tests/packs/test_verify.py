@@ -12,7 +12,7 @@ import pytest
 from logscan.model import InputError
 from logscan.packs.ledger import add, claim, claimed, read, sampled, spans, stale, write
 from logscan.packs.prove import Owners, fills
-from logscan.packs.schema import Pack, Pattern, Site
+from logscan.packs.schema import Pack, Pattern, Patterns, Site
 from logscan.packs.source import read_source
 from logscan.packs.verify import Finding, Release, Verifier, read_ignored
 
@@ -29,7 +29,7 @@ PATTERN = Pattern(
 
 
 def pack(*patterns: Pattern) -> Pack:
-    return Pack("toy", "toy", "2026.1.0", "sha256:0", ("1.0", "1.1", "1.2", "1.3"), patterns)
+    return Pack("toy", "toy", "2026.1.0", "sha256:0", ("1.0", "1.1", "1.2", "1.3"), Patterns.of(patterns))
 
 
 def tree(root: Path, version: str, **files: str) -> str:
