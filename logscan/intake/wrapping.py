@@ -137,7 +137,8 @@ class Wrapping:
         for make in WEAK:
             if _proven(make(), sample):
                 return make
-        prefix = _constant([item.payload for item in items[:_LONG]])
+        lines = [strip_escapes(item.payload[:_PREFIX]) for item in items[:_LONG]]
+        prefix = _constant(lines) or _common(lines)
         if not prefix:
             return None
         self._framer.learn(prefix)
@@ -164,11 +165,26 @@ def _proven(envelope: Envelope, sample: list[bytes]) -> bool:
     return len(fitting) >= _MANY or any(is_record(line) or _GATE.match(line) for line in inside)
 
 
-def _constant(sample: list[bytes]) -> bytes:
-    """The text that stands before the engine's records in the sample, where it is nearly always the same."""
+def _constant(lines: list[bytes]) -> bytes:
+    """The text that stands before the engine's records in these lines, where it is nearly always the same."""
     head = re.compile(_HEAD)
-    lines = (strip_escapes(line[:_PREFIX]) for line in sample)
     before = [line[: m.start()] for line in lines if (m := head.search(line)) and m.start() < 80]
     before = [text for text in before if b"pid=" not in text]  # a process' name, not a prefix
     (prefix, times), *_ = Counter(before).most_common(1) or [(b"", 0)]
     return prefix if times >= _RUN and times >= 0.8 * len(before) else b""
+
+
+def _common(lines: list[bytes]) -> bytes:
+    """The label before all of these lines, where one of them holds nothing else, or a line of an engine's behind it.
+
+    For what holds no three records: a report, the last words of a crash.
+    """
+    first, last = min(lines), max(lines)
+    shared = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), min(len(first), len(last)))
+    m = re.match(rb".{2,}[:|\])>] ", first[:shared] if len(first) > shared else first + b" ", re.S)
+    if len(lines) < _RUN or m is None or b"pid=" in m[0] or re.match(rb"\[rank\d+\]", m[0]):
+        return b""
+    label = m[0]
+    within = [line[len(label) :] for line in lines]
+    engine = re.compile(rb".{0,80}?(?:" + _HEAD + rb"|\[TensorRT-LLM\])", re.S)
+    return label if not all(map(bytes.strip, within)) or any(map(engine.match, within)) else b""

@@ -177,3 +177,40 @@ def test_two_envelopes_side_by_side() -> None:
     b = [b"[pod/p/c] " + line for line in LINES[6:8] * 4]
     got = read(b"\n".join(line for pair in zip(a, b, strict=True) for line in pair) + b"\n")
     assert [r.source for r in got] == ["host/bash", "pod/p/c"] * 8
+
+
+SHORT = {
+    "blank line": [b"Authorization required", b"", b"[TensorRT-LLM] TensorRT-LLM version: 0.18.0"],
+    "last words": [
+        b"  what():  [TensorRT-LLM][ERROR] Assertion failed: FP8 FMHA cannot be enabled",
+        b"1       0x7009a217b67c tensorrt_llm::common::throwRuntimeError",
+        b"2       0x7009a233c6c4 tensorrt_llm::common::op::AttentionOp::initialize() + 5492",
+    ],
+}
+
+
+@pytest.mark.parametrize("name", SHORT)
+@pytest.mark.parametrize("label", [b"    vLLM STDOUT: ", b"worker-3 | ", b"[node a] "])
+def test_a_label_before_every_line_of_a_short_log(name: str, label: bytes) -> None:
+    lines = SHORT[name]
+    got = read(b"".join(label + line + b"\n" for line in lines))
+    assert [(r.line, r.text) for r in got] == list(enumerate(lines, 1))
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [b"Loading safetensors checkpoint shards:  %d%% Completed" % n for n in (0, 50, 100)],
+        [b"[rank0]: " + line for line in (b"Traceback (most recent call last):", b"", b"ValueError: no")],
+        [b"(Worker pid=3) note: " + line for line in (b"a", b"", b"b")],
+        [b"note: a", b"note: "],
+        [b"note: a", b"", b"note: b", b"note: "],
+    ],
+    ids=lambda lines: lines[0].decode(),
+)
+def test_what_lines_share_is_not_always_a_label(lines: list[bytes], tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(b"\n".join(lines) + b"\n")
+    source = open_source(str(path))
+    list(source.records())
+    assert source.envelopes == ()
