@@ -149,8 +149,8 @@ class Boots:
         model = _MODEL.search(start.fields.get("args", ""))
         boot.model = boot.model or (model[1] if model else "")
         boot.learn(kind, start.fields.get("version", ""), record)
-        boot.server = boot.server or kind == "boot.start" or bool(_SERVER.match(record.process))
-        actor = _RAY_ACTOR.match(record.process)
+        boot.server = boot.server or kind == "boot.start" or bool(_SERVER.match(record.speaker))
+        actor = _RAY_ACTOR.match(record.speaker)
         boot.actor = boot.actor or (actor[1] if actor else "")
         return boot
 
@@ -158,7 +158,7 @@ class Boots:
         if boot.over:
             replica = kind != "boot.start" and _REPLICA.search(record.process)
             return not (replica and pids & boot.starter.get(kind, pids))
-        actor = _RAY_ACTOR.match(record.process)
+        actor = _RAY_ACTOR.match(record.speaker)
         if actor and boot.actor and actor[1] != boot.actor and kind == "boot.engine" and "boot.engine" in boot.marks:
             return True
         if kind == "boot.engine" or kind not in boot.marks:

@@ -83,7 +83,7 @@ def quoted(pattern: Pattern, record: Record, kind: str) -> bool:
     if name in homes:
         return False
     elsewhere = kind != "release" or not all(home.endswith(".py") for home in homes)
-    return not elsewhere or bool(_QUOTES.fullmatch(name) or _SERVER.match(record.process))
+    return not elsewhere or bool(_QUOTES.fullmatch(name) or _SERVER.match(record.speaker))
 
 
 def facts_of(event: Event, pattern: Pattern, engine: Engine, component: Component) -> list[Fact]:

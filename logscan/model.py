@@ -62,6 +62,12 @@ class Record(NamedTuple):
     repeats: int = 1  # of Ray's `[repeated Nx across cluster]`
     engine: str = ""  # engine whose record format this is, where the format tells: vllm trtllm sglang
 
+    @property
+    def speaker(self) -> str:
+        """The process as the engine names it, without the rank that a launcher (mpirun, srun) put before it."""
+        launched, _, rest = self.process.partition(" > ")
+        return rest if launched.startswith("rank ") else self.process
+
 
 class Event(NamedTuple):
     """A pattern that hit a record: text only, meaning comes with the version."""

@@ -88,7 +88,7 @@ class Open:
         In 0.10.1–0.30 vLLM prefixes every line that its API server writes, uvicorn's too (`_add_prefix` patches
         stdout); later only its own records.
         """
-        return record.origin == "uvicorn" and not record.process and self.stream_prefix
+        return record.origin == "uvicorn" and not record.speaker and self.stream_prefix
 
     def settle(self, emits: str, line: int) -> None:
         """Take what a line says of the boot's course."""

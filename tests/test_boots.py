@@ -156,3 +156,13 @@ def test_the_version_of_an_unknown_build_is_a_range(boots: Boots, boot_text: Any
     assert boot["engine"]["version"] == "0.1.dev1+g9759e3b06"
     assert boot["engine"]["range"].startswith(">=0.2")
     assert "LS901" in [f["code"] for f in boot["findings"]]
+
+
+@pytest.mark.parametrize("label", ["", "[1,5]<stdout>:", "5: "], ids=["bare", "mpirun", "srun"])
+def test_two_engines_of_a_trainer_are_two_boots(boots: Boots, boot_text: Any, label: str) -> None:
+    """Ray actors each hold an engine; the rank that a launcher puts before both tells nothing of who speaks."""
+    run = [line for line in boot_text("0.24.0").split("\n") if line and "APIServer" not in line]
+    one, two = ([line.replace("EngineCore pid=123", f"Rollout pid={pid}") for line in run] for pid in (7, 8))
+    lines = [one[0], two[0], *one[1:], *two[1:]]
+    found = boots("".join(f"{label}{line}\n" for line in lines))
+    assert [b["status"] for b in found] == ["ready", "ready"]
