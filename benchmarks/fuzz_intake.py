@@ -50,12 +50,17 @@ class _Unseekable:
 
 
 def mutate(rng: random.Random, seeds: list[bytes]) -> bytes:
-    """A piece of a log, wrapped or not, with tokens put in, pieces repeated, cut and flipped."""
+    """A piece of a log, changed."""
     log = rng.choice(seeds)
     start = rng.randrange(max(len(log) - 1, 1))
-    data = bytearray(log[start : start + rng.randrange(1, 1500)])
+    return changed(rng, log[start : start + rng.randrange(1, 1500)])
+
+
+def changed(rng: random.Random, log: bytes) -> bytes:
+    """A log wrapped or not, with tokens put in, pieces repeated, cut and flipped."""
+    data = bytearray(log)
     if rng.random() < 0.3:
-        data[:] = rng.choice(list(rewrap.WRAPPERS.values())).wrap(bytes(data).split(b"\n"))[:4000]
+        data[:] = rng.choice(list(rewrap.WRAPPERS.values())).wrap(bytes(data).split(b"\n"))[: 3 * len(data) + 4000]
     for _ in range(rng.randrange(6)):
         at = rng.randrange(len(data) + 1)
         kind = rng.random()

@@ -129,16 +129,16 @@ def boot_document(judged: Judged, text: Text) -> dict[str, Any]:
         "verdict": judged.judgement.verdict,
         "engine": {
             "name": boot.engine.name,
-            "version": boot.engine.version,
+            "version": _maybe(boot.engine.version, text),
             "kind": boot.engine.kind,
             "authority": boot.engine.authority,
             "line": boot.engine.line,
             "range": boot.engine.range,
             "releases": list(boot.engine.releases),
         },
-        "model": text(boot.model) if boot.model is not None else None,
+        "model": _maybe(boot.model, text),
         "hardware": {
-            "gpu": text(machine.gpu) if machine.gpu else None,
+            "gpu": _maybe(machine.gpu or None, text),
             "platform": machine.platform,
             "sm": f"{machine.sm // 10}.{machine.sm % 10}" if machine.sm else machine.gfx,
             "cuda": ".".join(map(str, machine.cuda)) if machine.cuda else None,
@@ -152,14 +152,18 @@ def boot_document(judged: Judged, text: Text) -> dict[str, Any]:
     }
 
 
+def _maybe(value: str | None, text: Text) -> str | None:
+    return None if value is None else text(value)
+
+
 def _promise(promise: Promise | None, text: Text) -> dict[str, Any] | None:
     if promise is None:
         return None
     return {
         "source": text(promise.source),
         "authority": "logged" if promise.source.startswith("log:") else "given",
-        "method": promise.method,
-        "label": promise.label,
+        "method": text(promise.method),
+        "label": text(promise.label),
         "notes": [{"code": n.code, "message": text(n.message)} for n in promise.notes],
     }
 
@@ -170,10 +174,10 @@ def row_document(row: Row, text: Text) -> dict[str, Any]:
         "path": row.path,
         "group": text(row.group),
         "component": row.component,
-        "requested": row.requested,
-        "promised": row.promised,
-        "default": row.default,
-        "ran": row.ran,
+        "requested": _maybe(row.requested, text),
+        "promised": _maybe(row.promised, text),
+        "default": _maybe(row.default, text),
+        "ran": _maybe(row.ran, text),
         "against": row.against,
         "verdict": row.verdict,
         "extent": row.extent,
@@ -185,7 +189,7 @@ def row_document(row: Row, text: Text) -> dict[str, Any]:
         "reasons": list(row.reasons),
         "caveats": list(row.caveats),
         "evidence": [_evidence(e, text) for e in row.evidence],
-        "refusal": text(row.refusal) if row.refusal is not None else None,
+        "refusal": _maybe(row.refusal, text),
         "because": list(row.because),
     }
 
@@ -230,7 +234,7 @@ def _secret(fact: Fact) -> bool:
 
 def _fact(fact: Fact, text: Text) -> dict[str, Any]:
     return {
-        "name": fact.name,
+        "name": text(fact.name),
         "value": "[redacted]" if _secret(fact) else text(fact.value),
         "line": fact.line,
         "means": fact.means,
