@@ -17,6 +17,7 @@ from logscan.judge.atoms import Atoms, State, text_of, whole_domain
 from logscan.judge.atoms import format_of as format_of
 from logscan.judge.conditions import ALWAYS, evaluate
 from logscan.judge.knowledge import Knowledge
+from logscan.judge.order import is_set
 from logscan.judge.walk import Case, apply, cases_of
 from logscan.model import Machine, NumericPath, Order, Outcome, replace
 
@@ -37,6 +38,23 @@ def _derive(order: Order, machine: Machine, releases: Sequence[str], tables: Kno
             return ()
         cases += found
     return _merge(cases, tables)
+
+
+def foreign_values(order: Order, machine: Machine, releases: Sequence[str], tables: Knowledge) -> tuple[str, ...]:
+    """The flags' values that choose what runs and that no release's tables know (`moe_runner_backend=theirs`).
+
+    A plugin adds backends of its own; what those do with the promise nobody has read.
+    """
+    known: dict[str, set[str]] = {}
+    for release in releases:
+        view = tables.view(release)
+        atoms = Atoms(order, machine, view, tables, {}, State(order))
+        for atom, rows in view.domains.items():
+            if atom.startswith("flag."):
+                fits = (values for condition, values in rows if evaluate(condition, atoms).value is not False)
+                known.setdefault(atom.removeprefix("flag."), set()).update(v for values in fits for v in values)
+    given = ((flag, order.flags.get(flag), values) for flag, values in known.items() if values)
+    return tuple(f"{flag}={value}" for flag, value, values in given if is_set(value) and value not in values)
 
 
 def default_numeric(order: Order, machine: Machine, releases: Sequence[str], tables: Knowledge) -> NumericPath | None:

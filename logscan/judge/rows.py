@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from logscan import labels
 from logscan.judge import compare
-from logscan.judge.derive import able, default_numeric, derive, distrusted, outcomes_with
+from logscan.judge.derive import able, default_numeric, derive, distrusted, foreign_values, outcomes_with
 from logscan.judge.evidence import Seen, cite, spelled
 from logscan.judge.knowledge import Knowledge
 from logscan.judge.order import Ask
@@ -86,8 +86,9 @@ def gemm_row(ask: Ask, seen: Seen, bench: Bench) -> Row:
         evidence=evidence,
     )
     decided = _decide(base, ask, seen, bench, named, readings)
-    if strange and decided.verdict == "kept":
-        kernels = (*_kernels(named, ()), *(Kernel(name, "logged") for name in strange))
+    foreign = foreign_values(ask.order, bench.machine, bench.releases, bench.tables)
+    if (strange and decided.verdict == "kept") or (foreign and decided.authority == "derived"):
+        kernels = (*_kernels(named, ()), *(Kernel(name, "logged") for name in (*strange, *foreign)))
         return replace(base, reasons=("unknown-kernel",), kernels=kernels)
     if decided.verdict == "kept" and _denied(named, seen):
         against = tuple(e._replace(role="contradicts") if e.pattern in {f.pattern for f in seen.weight_only} else e

@@ -102,6 +102,10 @@ def kv_row(ask: Ask, seen: Seen, bench: Bench, lines: Sequence[Fact]) -> Row:
     if seen.refused and not bench.ready:
         return _refused(row, seen)
     wanted = ask.wanted.weights if ask.wanted else None
+    if ask.requested is None and is_set(
+        ask.order.flags.get("kv_cache_dtype")
+    ):  # a dtype that no table knows was asked for
+        return replace(row, reasons=("not-printed-in-version",))
     if not ran:
         if wanted is None and not ask.unknown:
             return replace(row, verdict="no-promise")

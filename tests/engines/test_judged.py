@@ -32,14 +32,16 @@ PLAIN: dict[str, Any] = {"architectures": ["LlamaForCausalLM"], "model_type": "l
 def judge(tmp_path: Path) -> Judge:
     """The first boot of a document: `judge(log, quantization_config or sidecar, gpu=…)`."""
 
-    def of(log: str, config: dict[str, Any] | None = None, **given: Any) -> dict[str, Any]:
+    def of(
+        log: str, config: dict[str, Any] | None = None, plain: dict[str, Any] = PLAIN, **given: Any
+    ) -> dict[str, Any]:
         path = tmp_path / "boot.log"
         path.write_text(log)
         if config is not None:
             sidecar = "producer" in config
             ckpt = tmp_path / ("hf_quant_config.json" if sidecar else "config.json")
-            plain = PLAIN if not config else {**PLAIN, "quantization_config": config}
-            ckpt.write_text(json.dumps(config if sidecar else plain))
+            whole = plain if not config else {**plain, "quantization_config": config}
+            ckpt.write_text(json.dumps(config if sidecar else whole))
             given["ckpt"] = str(ckpt)
         boot: dict[str, Any] = triage(str(path), **given)["logs"][0]["boots"][0]
         return boot
@@ -376,3 +378,39 @@ def test_the_same_two_words_of_deepgemm_are_not_about_attention(judge: Judge) ->
 def test_a_silent_logger_is_a_reason(judge: Judge, lines: str, hidden: bool) -> None:
     found = row(judge(TRT.format("1.2.0") + lines + TRT_READY, NVFP4, gpu="H100"), "linear")
     assert found["verdict"] == "unproven" and ("log-level" in found["reasons"]) is hidden
+
+
+# ---------------------------------------------------------------- SGLang: values that nobody has read
+
+
+SGL_ASKED = SGL.replace(")\n", ", {})\n")
+
+
+@pytest.mark.parametrize(
+    ("asked", "path", "verdict"),
+    [
+        ("fp8_gemm_runner_backend='triton'", "linear", "kept"),
+        ("fp8_gemm_runner_backend='theirs'", "linear", "unproven"),
+        ("load_format='fastsafetensors'", "linear", "kept"),
+        ("load_format='flash_rl'", "linear", "unproven"),
+        ("moe_runner_backend='theirs'", "linear", "kept"),
+        ("moe_runner_backend='flashinfer_trtllm'", "moe", "kept"),
+        ("moe_runner_backend='lora_marlin'", "moe", "unproven"),
+        ("moe_runner_backend='marlin'", "moe", "unproven"),
+        ("load_format='bitsandbytes'", "moe", "unproven"),
+    ],
+)
+def test_a_backend_that_no_table_knows_keeps_nothing(judge: Judge, asked: str, path: str, verdict: str) -> None:
+    plain = {**PLAIN, "architectures": ["Qwen3MoeForCausalLM"], "model_type": "qwen3_moe", "num_experts": 128}
+    log = SGL_ASKED.format(asked, kv="auto") + SGL_READY
+    found = row(judge(log, BLOCK, plain=plain, gpu="H100", cuda="12.8", engine="sglang==0.5.20"), path)
+    assert found["verdict"] == verdict
+    assert verdict == "kept" or "='marlin'" in asked or found["reasons"] == ["unknown-kernel"]
+
+
+@pytest.mark.parametrize("config", [{}, MODELOPT], ids=["unquantized", "promised"])
+def test_a_cache_dtype_that_no_table_knows_is_unproven(judge: Judge, config: dict[str, Any]) -> None:
+    given = {"gpu": "H100", "engine": "sglang==0.5.20"}
+    assert row(judge(SGL.format(kv="fp9") + SGL_READY, config, **given), "kv_cache")["verdict"] == "unproven"
+    shown = ALLOCATED.format("float8_e4m3fn")
+    assert row(judge(SGL.format(kv="fp9") + shown + SGL_READY, config, **given), "kv_cache")["verdict"] == "unproven"
