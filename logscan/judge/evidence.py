@@ -35,6 +35,7 @@ class Seen(NamedTuple):
     doubted: tuple[tuple[Fact, str], ...] = ()  # with the distrust row
     undecided: tuple[tuple[Fact, str], ...] = ()  # whether they can be believed hangs on the hardware
     refused: tuple[Fact, ...] = ()  # the engine refused the path, or crashed in it
+    foreign: tuple[Fact, ...] = ()  # of a layer class that no group of the promise can have
 
     @property
     def lines(self) -> tuple[Fact, ...]:
@@ -50,6 +51,7 @@ def gather(
     weight_only: list[Fact] = []
     doubted: list[tuple[Fact, str]] = []
     undecided: list[tuple[Fact, str]] = []
+    foreign: list[Fact] = []
     for fact in boot.facts:
         if fact.component != "target" or not _on_path(fact, ask.path) or not _format_fits(fact, ask):
             continue
@@ -58,6 +60,8 @@ def gather(
                 weight_only.append(fact)
         elif fact.name in _SELECTED.get(ask.path, ()):
             groups = _groups(fact, ask, promise)
+            if not groups:
+                foreign.append(fact)
             if ask.group not in groups:
                 continue
             doubt = _doubt(fact, ask, boot, machine, tables)
@@ -68,7 +72,9 @@ def gather(
             else:
                 undecided.append((fact, doubt[0]))
     refused = _refused(ask, asks, boot)
-    return Seen(tuple(selected), tuple(shared), tuple(weight_only), tuple(doubted), tuple(undecided), refused)
+    return Seen(
+        tuple(selected), tuple(shared), tuple(weight_only), tuple(doubted), tuple(undecided), refused, tuple(foreign)
+    )
 
 
 def _of_another(fact: Fact, ask: Ask, asks: Sequence[Ask], boot: Boot, machine: Machine, tables: Knowledge) -> bool:
@@ -142,12 +148,17 @@ def _format_fits(fact: Fact, ask: Ask) -> bool:
 
 
 def _groups(fact: Fact, ask: Ask, promise: Promise | None) -> tuple[str, ...]:
-    """The groups that a selection line can be about; all of the path's where its layer does not tell."""
-    if promise is None or not ask.mixed:
+    """The groups that a selection line can be about; all of the path's where its layer does not tell.
+
+    None where the layer's class belongs to none of them: it is another promise's.
+    """
+    if promise is None or not ask.promised or not promise.groups:
         return (ask.group,)
     layer = fact.fields.get("layer") or ""
-    names = tuple(g.name for g in groups_for(promise, layer, ask.path)) if layer else ()
-    return names or tuple(g.name for g in promise.groups)
+    if not layer:
+        return tuple(g.name for g in promise.groups) if ask.mixed else (ask.group,)
+    names = tuple(g.name for g in groups_for(promise, layer, ask.path))
+    return names or (tuple(g.name for g in promise.groups) if ask.mixed else ())
 
 
 def _doubt(fact: Fact, ask: Ask, boot: Boot, machine: Machine, tables: Knowledge) -> tuple[str, bool] | None:

@@ -90,9 +90,9 @@ def gemm_row(ask: Ask, seen: Seen, bench: Bench) -> Row:
     if (strange and decided.verdict == "kept") or (foreign and decided.authority == "derived"):
         kernels = (*_kernels(named, ()), *(Kernel(name, "logged") for name in (*strange, *foreign)))
         return replace(base, reasons=("unknown-kernel",), kernels=kernels)
-    if decided.verdict == "kept" and _denied(named, seen):
+    if decided.verdict == "kept" and (seen.foreign or _denied(named, seen)):
         against = tuple(e._replace(role="contradicts") if e.pattern in {f.pattern for f in seen.weight_only} else e
-                        for e in evidence)  # fmt: skip
+                        for e in evidence) + tuple(cite(f, "contradicts") for f in seen.foreign)  # fmt: skip
         return replace(base, reasons=("line-untrusted",), kernels=decided.kernels, evidence=against)
     return _with_disagreement(decided, ask, named, expected, bench)
 

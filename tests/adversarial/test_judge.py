@@ -256,3 +256,21 @@ def test_the_nearest_release_may_be_given_for_one_that_nobody_has_read(judged: J
     text = boot_text("0.33.0", lines, quantization="compressed-tensors").replace("(v0.33.0)", "(v0.40.0)")
     row = of(judged(text, W8A8, gpu="H100", cuda="12.8", engine="vllm==0.33.0"))
     assert row["verdict"] == "kept"
+
+
+@pytest.mark.parametrize(
+    ("layer", "verdict"),
+    [
+        ("CompressedTensorsW8A8Fp8", "kept"),
+        ("QKVParallelLinear", "kept"),
+        ("ModelOptFp8LinearMethod", "unproven"),
+        ("QuarkW8A8Fp8PerBlock", "unproven"),
+        ("CompressedTensorsW8A8Int8", "unproven"),
+    ],
+)
+def test_a_layer_class_of_another_promise_keeps_nothing(
+    judged: Judged, boot_text: Text, layer: str, verdict: str
+) -> None:
+    lines = [selected("CutlassFP8ScaledMMLinearKernel", layer)]
+    text = boot_text("0.24.0", lines, quantization="compressed-tensors")
+    assert of(judged(text, W8A8, gpu="H100", cuda="12.8"))["verdict"] == verdict
