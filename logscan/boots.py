@@ -75,7 +75,7 @@ class Boots:
             if boot.deaf_to(record, pattern):
                 continue
             self._take(boot, event, pattern)
-        if not events and not started and record.origin == "engine" and _SELECTION.search(record.text):
+        if not events and not started and record.origin == "engine" and _selects(record.text):
             boot.unrecognised.append((record.line, record.text.decode("utf-8", "replace")[:500]))
             del boot.unrecognised[UNRECOGNISED:]
         return boot.status != before
@@ -301,3 +301,10 @@ class Boots:
             if text and rank is not None and (best is None or rank < best[0]):
                 best = (rank, text, event.line)
         return (best[1], best[2]) if best else None
+
+
+def _selects(text: bytes) -> bool:
+    """Whether a text looks like a selection, a fallback or a refusal. Most do not: the regex is asked last."""
+    if b"sing " in text or b"elect" in text or b"alling back" in text or b"not supported" in text or b"isabled" in text:
+        return _SELECTION.search(text) is not None
+    return False

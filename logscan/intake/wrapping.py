@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Sequence
 
 from logscan.intake.envelopes import STRONG, WEAK, Constant, Envelope
 from logscan.intake.framing import Framer, Item, is_record, strip_escapes
-from logscan.intake.json_envelopes import JsonLines, PrettyJson
 
 _SAMPLE = 32  # lines that are looked at
 _PREFIX = 800  # bytes of a line in which it is sought
@@ -148,6 +147,8 @@ class Wrapping:
 def _strong(sample: list[bytes], start: bool) -> Make | None:
     """The envelope of the first line: one line proves it at the start of a stream, three of eight later on. At the
     start also one of later lines, where none is around the first."""
+    from logscan.intake.json_envelopes import JsonLines, PrettyJson  # a bare log needs neither
+
     makes: list[Make] = [JsonLines, PrettyJson, *STRONG]
     hits = [(make, envelope.sniff(sample[:1]), envelope) for make in makes for envelope in (make(),)]
     for make, first, envelope in hits:
