@@ -13,6 +13,7 @@ import json
 import sys
 import tempfile
 from collections.abc import Callable
+from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
@@ -33,6 +34,18 @@ class Wrapper(NamedTuple):
     source: str = ""  # that every record must have
     shift: int = 0  # lines before the first
     label: str = ""  # of a rank
+    places: Callable[[Lines], list[int]] | None = None  # where each line begins; left out: where it did, and the shift
+
+    def line(self, lines: Lines) -> Callable[[int], int]:
+        """Where a line of the bare log begins in the wrapped one."""
+        if self.places is None:
+            return lambda n: n + self.shift
+        found = self.places(lines)
+        return lambda n: found[n - 1]
+
+    def bare(self, lines: Lines) -> Lines:
+        """What of the log is left to be read: a terminal shows no CR, and nothing that was overwritten."""
+        return lines if self.places is None else [line.rstrip(b"\r").rpartition(b"\r")[2] for line in lines]
 
 
 def _each(head: bytes) -> Callable[[Lines], bytes]:
@@ -52,6 +65,23 @@ def _cri(lines: Lines) -> bytes:
             line = line[8192:]
         out.append(_TIME + b" stderr F " + line + b"\n")
     return b"".join(out)
+
+
+def _screen(head: bytes = b"", width: int = 120) -> Callable[[Lines], list[list[str]]]:
+    """The rows that a terminal shows of each line: a bare CR overwrites, and a line that is wider goes on below."""
+
+    def rows(lines: Lines) -> list[list[str]]:
+        texts = [_text(head) + _text(line).rstrip("\r").rpartition("\r")[2] for line in lines]
+        return [[text[i : i + width] for i in range(0, max(len(text), 1), width)] for text in texts]
+
+    return rows
+
+
+def _terminal(rows: Callable[[Lines], list[list[str]]], source: str = "") -> Wrapper:
+    def places(lines: Lines) -> list[int]:
+        return list(accumulate((len(cut) for cut in rows(lines)), initial=1))
+
+    return Wrapper(lambda ls: "".join(f"{r}\n" for cut in rows(ls) for r in cut).encode(), source, places=places)
 
 
 def _kaggle(lines: Lines) -> bytes:
@@ -111,6 +141,9 @@ WRAPPERS: dict[str, Wrapper] = {
     "tail of several files": Wrapper(
         lambda lines: b"==> logs/vllm.out <==\n" + b"\n".join(lines) + b"\n", "logs/vllm.out", 1
     ),
+    "terminal of 80 columns": _terminal(_screen(width=80)),
+    "terminal of 200 columns": _terminal(_screen(width=200)),
+    "kubectl --prefix in a terminal": _terminal(_screen(b"[pod/llm-0/vllm] "), "pod/llm-0/vllm"),
     "tty": Wrapper(lambda lines: b"".join(line + b"\r\n" for line in lines)),
     "BOM": Wrapper(lambda lines: b"\xef\xbb\xbf" + b"\n".join(lines) + b"\n"),
     "UTF-16": Wrapper(lambda lines: (b"\n".join(lines) + b"\n").decode("utf-8", "replace").encode("utf-16")),
@@ -136,11 +169,14 @@ def read(data: bytes) -> list[Record]:
 def compare(lines: Lines, bare: list[Record], wrapper: Wrapper) -> list[str]:
     """What the envelope changed, where it should not."""
     got = read(wrapper.wrap(lines))
+    if wrapper.places is not None:
+        bare = read(b"\n".join(wrapper.bare(lines)) + b"\n")
+    place = wrapper.line(lines)
     want = []
     for r in bare:
         process = r.process if not wrapper.label else f"{wrapper.label} > {r.process}" if r.process else wrapper.label
         source = "/".join(s for s in (wrapper.source, r.source) if s)
-        want.append(r._replace(line=r.line + wrapper.shift, process=process, source=source))
+        want.append(r._replace(line=place(r.line), process=process, source=source))
     if got == want:
         return []
     for g, w in zip(got, want, strict=False):
@@ -149,7 +185,7 @@ def compare(lines: Lines, bare: list[Record], wrapper: Wrapper) -> list[str]:
     return [f"{len(got)} records instead of {len(want)}"]
 
 
-def judged(desk: Desk, data: bytes, shift: int = 0) -> list[tuple[object, ...]]:
+def judged(desk: Desk, data: bytes, place: Callable[[int], int] = int) -> list[tuple[object, ...]]:
     """Status, and the rows with the lines of their evidence, of each boot of a log given as bytes."""
     with tempfile.NamedTemporaryFile(suffix=".log") as file:
         file.write(data)
@@ -158,7 +194,7 @@ def judged(desk: Desk, data: bytes, shift: int = 0) -> list[tuple[object, ...]]:
     return [
         (
             b.boot.status,
-            [(r.path, r.group, r.verdict, r.kinds, [e.line - shift for e in r.evidence]) for r in b.judgement.rows],
+            [(r.path, r.group, r.verdict, r.kinds, [place(e.line) for e in r.evidence]) for r in b.judgement.rows],
         )
         for b in boots
     ]
@@ -168,8 +204,12 @@ def verdicts(path: Path, lines: Lines) -> list[str]:
     """The envelopes that change a boot of this log, its verdicts or the lines that they cite."""
     config = path.with_name("config.json")
     desk = Desk.of(Given(ckpt=str(config) if config.exists() else None))
-    want = judged(desk, b"\n".join(lines) + b"\n")
-    return [name for name, w in WRAPPERS.items() if judged(desk, w.wrap(lines), w.shift) != want]
+    found = []
+    for name, w in WRAPPERS.items():
+        want = judged(desk, b"\n".join(w.bare(lines)) + b"\n", w.line(lines))
+        if judged(desk, w.wrap(lines)) != want:
+            found.append(name)
+    return found
 
 
 def main() -> int:

@@ -16,7 +16,8 @@ from logscan.model import InputError
 BLOCK = 1 << 18  # bytes per read: 256 KiB fits the L2 cache
 _BOMB = 1 << 30  # bytes unpacked before the ratio is looked at
 _BOMB_RATIO = 200  # progress bars pack 100 : 1; gzip's limit is 1032 : 1
-_GZIP, _ZSTD, _ZSTD_SKIPPABLE = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\x2a\x4d\x18"
+_GZIP = b"\x1f\x8b"
+_ZSTD = (b"\x28\xb5\x2f\xfd", *(bytes((low,)) + b"\x2a\x4d\x18" for low in range(0x50, 0x60)))  # skippable frames too
 _HASHED = 1 << 26  # bytes of a pipe that are hashed: more would cost as much as reading it
 _PIPE = 1 << 20  # bytes a pipe may hold, where the system lets us ask (Linux)
 _SLICE = 512  # bytes of zstd data unpacked at a time
@@ -119,7 +120,7 @@ class Reader:
         if first.startswith(_GZIP):
             self.rereadable = False
             stream = self._bounded(_gunzip(_chain(first, blocks), self._note))
-        elif first.startswith(_ZSTD) or first[1:4] == _ZSTD_SKIPPABLE:
+        elif first.startswith(_ZSTD):
             self.rereadable = False
             stream = self._bounded(_unzstd(_chain(first, blocks), self._note))
         else:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from logscan.intake.envelopes import STRONG, WEAK, Constant, Envelope
 from logscan.intake.framing import Framer, Item, is_record, strip_escapes
+from logscan.intake.terminal import HardWrap, width_of
 
 _SAMPLE = 32  # lines that are looked at
 _PREFIX = 800  # bytes of a line in which it is sought
@@ -123,14 +124,22 @@ class Wrapping:
         sample = [item.payload for item in items[:_SAMPLE] if item.payload.strip()]
         if not sample or len(self._envelopes) >= _KINDS:
             return False
-        if start and not _GATE.match(sample[0]) and any(map(is_record, sample[:_START])):
+        make = self._rows(items) if start else None
+        if make is None and start and not _GATE.match(sample[0]) and any(map(is_record, sample[:_START])):
             return False  # bare: spare the time that the envelopes' patterns take to compile
-        make = _strong(sample, start) or (self._weak(items, sample) if start else None)
+        make = make or _strong(sample, start) or (self._weak(items, sample) if start else None)
         if make is None:
             return False
         self._envelopes.append(make())
         self._within = self._within or Wrapping(self._framer, self._depth + 1)
         return True
+
+    def _rows(self, items: Sequence[Item]) -> Make | None:
+        """A terminal's rows: they hold every other envelope, and none holds them."""
+        if self._depth or self._envelopes:
+            return None
+        width = width_of([item.payload for item in items[:_LONG]], _is_head)
+        return None if width is None else lambda: HardWrap(width, _is_head)
 
     def _weak(self, items: Sequence[Item], sample: list[bytes]) -> Make | None:
         for make in WEAK:
@@ -142,6 +151,10 @@ class Wrapping:
             return None
         self._framer.learn(prefix)
         return lambda: Constant(prefix)
+
+
+def _is_head(line: bytes) -> bool:
+    return is_record(line) or _GATE.match(line) is not None
 
 
 def _strong(sample: list[bytes], start: bool) -> Make | None:
