@@ -12,25 +12,45 @@ from typing import ClassVar
 from logscan.intake.framing import Item
 
 _NARROWEST, _WIDEST = 40, 400  # columns; an engine's own lines are longer than any terminal
-_CUT = 3  # different records that go on in the next row: fewer may be chance
-_ROWS = 3  # rows of one record that fill the width, which is no chance either
+_PROOF = 3  # places that show it: fewer may be chance
+_TEXT = 6  # rows of one text, which begin and end with whatever stood there
+_VARIED = 4  # of them: tables begin and end their rows alike
 _LONGEST = 1 << 18  # bytes that are joined: more no regex sees
 
 
 def width_of(lines: Sequence[bytes], is_head: Callable[[bytes], bool]) -> int | None:
     """The width in columns at which these lines are wrapped; None where they are not. `is_head`: what begins a line.
 
-    No line is wider, and of the records that fill it nearly all go on in the next row.
+    No line is wider, and what fills the width goes on in the next row: different records, one record over several
+    rows, words that are torn, or a long text.
     """
     columns = [_columns(line) for line in lines]
     width = max(columns, default=0)
     if not _NARROWEST <= width <= _WIDEST:
         return None
-    full = [n for n, c in enumerate(columns[:-1]) if c == width and is_head(lines[n])]
+    full = [n for n, c in enumerate(columns[:-1]) if c == width]
     cut = [n for n in full if lines[n + 1].strip() and not is_head(lines[n + 1])]
-    long = any(columns[n : n + _ROWS] == [width] * _ROWS for n in cut)
-    sure = long or len({lines[n] for n in cut}) >= _CUT
-    return width if sure and len(cut) >= 0.8 * len(full) else None
+    heads = [n for n in full if is_head(lines[n])]
+    records = [n for n in cut if n in heads]
+    if 2 * len(records) >= len(heads) and (
+        len({lines[n] for n in records}) >= _PROOF or any(columns[n : n + _PROOF] == [width] * _PROOF for n in records)
+    ):
+        return width
+    last = [n for n in cut if columns[n + 1] < width]  # rows that end their line are shorter; a table's are not
+    torn = [n for n in last if _is_torn(lines[n], lines[n + 1])]
+    if (len(torn) >= _PROOF and 2 * len(torn) >= len(last)) or _has_text(lines, columns, width):
+        return width
+    return None
+
+
+def _is_torn(row: bytes, following: bytes) -> bool:
+    return row.rstrip(b"\r")[-1:].isalnum() and following[:1].isalnum()
+
+
+def _has_text(lines: Sequence[bytes], columns: Sequence[int], width: int) -> bool:
+    """Whether a long text stands there in rows."""
+    full = (lines[n : n + _TEXT] for n in range(len(lines) - _TEXT) if columns[n : n + _TEXT] == [width] * _TEXT)
+    return any(min(len({row[:1] for row in rows}), len({row[-2:] for row in rows})) >= _VARIED for rows in full)
 
 
 def _columns(line: bytes) -> int:

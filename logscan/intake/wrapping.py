@@ -153,8 +153,9 @@ class Wrapping:
         return lambda: Constant(prefix)
 
 
-def _is_head(line: bytes) -> bool:
-    return is_record(line) or _GATE.match(line) is not None
+def _is_head(row: bytes) -> bool:
+    """Whether a terminal's row begins a line: as an engine's record does, or an envelope of other than JSON."""
+    return is_record(row) or (row[:1] not in b"{[, " and _GATE.match(row) is not None) or row.startswith(b"[pod/")
 
 
 def _strong(sample: list[bytes], start: bool) -> Make | None:

@@ -44,6 +44,21 @@ def test_rows_are_joined(width: int) -> None:
     assert rewrap.compare(BOOT, rewrap.read(b"\n".join(BOOT) + b"\n"), wrapper) == []
 
 
+def test_torn_words_are_proof_enough() -> None:
+    """One warning again and again, in a log that holds nothing else."""
+    warning = b"[TensorRT-LLM][WARNING] Fall back to unfused MHA for data_type = bf16, head_size = 64 in sm_120."
+    rows = [row.encode() for cut in rewrap._screen(width=71)([warning] * 3) for row in cut]
+    assert [r.text for r in rewrap.read(b"\n".join(rows) + b"\n")] == [
+        warning.removeprefix(b"[TensorRT-LLM][WARNING] ")
+    ] * 3
+
+
+def test_a_long_text_of_somebody_else_is_proof_too() -> None:
+    script = b"+ python -m trainer " + b" ".join(b"data.option_%d=value" % n for n in range(60))
+    rows = [row.encode() for cut in rewrap._screen(width=80)([script, *BOOT]) for row in cut]
+    assert rewrap.read(b"\n".join(rows) + b"\n")[0].text == script
+
+
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b""])
 def test_the_last_rows_are_not_lost(end: bytes) -> None:
     rows = [row.encode() for cut in rewrap._screen(width=80)(BOOT[:3]) for row in cut]
@@ -67,13 +82,24 @@ LONG = HEAD + b"[core.py:9] " + b"x" * 600
     "lines",
     [
         [RULER, b"| GPU |".ljust(80), RULER] * 5,
+        [f"| {n} {'N/A' * n}".ljust(78).encode() + b" |" for n in range(12)],
         [(HEAD + b"[core.py:9] ").ljust(80, b"x"), b"  warnings.warn("] * 5,
         [(HEAD + b"[core.py:%d] " % n).ljust(80, b"x") for n in range(9)],
+        [b"step %d of 900: loss 1.%d, samples per second 12.5" % (n, n) for n in range(100, 130)],
         [LONG, *[(HEAD + b"[core.py:%d] " % n).ljust(80, b"x") for n in range(9)], b"and so on"],
         [b"short", b"lines"],
         [],
     ],
-    ids=["a table", "one record again and again", "records of one length", "a longer line", "short", "none"],
+    ids=[
+        "a table",
+        "one with a frame",
+        "one record again and again",
+        "records of one length",
+        "prints of one length",
+        "a longer line",
+        "short",
+        "none",
+    ],
 )
 def test_lines_of_one_length_are_no_rows(lines: list[bytes]) -> None:
     assert width_of(lines, is_record) is None
