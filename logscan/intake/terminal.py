@@ -37,8 +37,9 @@ def width_of(lines: Sequence[bytes], is_head: Callable[[bytes], bool]) -> int | 
     ):
         return width
     last = [n for n in cut if columns[n + 1] < width]  # rows that end their line are shorter; a table's are not
-    torn = [n for n in last if _is_torn(lines[n], lines[n + 1])]
-    if (len(torn) >= _PROOF and 2 * len(torn) >= len(last)) or _has_text(lines, columns, width):
+    torn = [(lines[n], lines[n + 1]) for n in last if _is_torn(lines[n], lines[n + 1])]
+    alike = len({row for row, _ in torn}) == len(set(torn))  # what goes on goes on in the same way each time
+    if (len(torn) >= _PROOF and alike and 2 * len(torn) >= len(last)) or _has_text(lines, columns, width):
         return width
     return None
 
