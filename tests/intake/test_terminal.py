@@ -47,7 +47,7 @@ def test_rows_are_joined(width: int) -> None:
 def test_torn_words_are_proof_enough() -> None:
     """One warning again and again, in a log that holds nothing else."""
     warning = b"[TensorRT-LLM][WARNING] Fall back to unfused MHA for data_type = bf16, head_size = 64 in sm_120."
-    rows = [row.encode() for cut in rewrap._screen(width=75)([warning] * 3) for row in cut]
+    rows = [row.encode() for cut in rewrap._screen(width=74)([warning] * 3) for row in cut]
     assert [r.text for r in rewrap.read(b"\n".join(rows) + b"\n")] == [
         warning.removeprefix(b"[TensorRT-LLM][WARNING] ")
     ] * 3
