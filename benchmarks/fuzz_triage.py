@@ -29,10 +29,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import fuzz_intake
 
 from logscan import document
-from logscan.desk import Desk, Given, cleaner, read_log
+from logscan.desk import Desk, Given, read_log
 from logscan.intake import open_source
 from logscan.model import VERDICTS_WORST_FIRST, InputError
 from logscan.packs.load import load_pack
+from logscan.redact import cleaner
 from logscan.report import FORMATS, render
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -89,7 +90,7 @@ class Bench:
         data = self._log(rng)
         path = self.folder / "boot.log"
         path.write_bytes(data)
-        clean = cleaner(True)
+        clean = cleaner()
         desk = rng.choice(self.desks)
         report = read_log(open_source(str(path)), desk)
         doc = document.document([report], desk.packs, desk.given.document(), rng.choice(("last", "all")), clean)

@@ -80,6 +80,12 @@ class Boots:
             del boot.unrecognised[UNRECOGNISED:]
         return boot.status != before
 
+    def passed(self, line: int) -> None:
+        """Lines up to this one were skimmed: they are no new boot's head, and the boots that go on have reached it."""
+        for boot in self._current.values():
+            if boot.own_last < line:
+                boot.own_last, boot.last = line, max(boot.last, line)
+
     def _is_failure(self, event: Event) -> bool:
         """Whether a line tells how a boot ended: a refusal may come after the record that says it is over."""
         emits = self._emits(event)

@@ -12,6 +12,7 @@ import marshal
 import os
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,11 @@ def _check(data: bytes) -> bytes:
 def digest(key: bytes) -> str:
     """A short name for a key, where several values of one kind are kept beside each other."""
     return _check(key)[:8].hex()
+
+
+def seen(stat: os.stat_result) -> tuple[int, ...]:
+    """What tells a file from an edited one, without reading it: an edit can keep size and time, not the change time."""
+    return stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino
 
 
 def path_of(name: str) -> Path:
@@ -51,14 +57,16 @@ def load(name: str, key: bytes) -> Any:
 
 def store(name: str, key: bytes, value: Any) -> None:
     """Store a value of plain types; a later `load` with the same key returns it. Never raises for a read-only home."""
-    payload = marshal.dumps(value)
     path = path_of(name)
     part = path.with_name(f"{path.name}.{os.getpid()}")
+    payload = marshal.dumps(value)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         part.write_bytes(_FORMAT + _check(key) + _check(payload) + payload)
         part.replace(path)
     except OSError:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
         return
     prune(path.parent)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -19,6 +18,7 @@ from logscan.model import Boot, InputError, Machine, Promise, Record, replace
 from logscan.packs.load import load
 from logscan.packs.schema import Pack
 from logscan.recognise import Recogniser
+from logscan.redact import cleaner
 
 if TYPE_CHECKING:
     from logscan.results import Triage
@@ -138,6 +138,8 @@ def read_log(source: Source, desk: Desk, watch: Watch | None = None) -> document
         source.until(watch.deadline)
     try:
         for record in source.records():
+            if source.skimmed_to:
+                boots.passed(source.skimmed_to)
             changed = boots.feed(record)
             if changed and not source.skimming and boots.decided:
                 source.skim_late(lambda long: desk.recogniser.late(boots.ready, long) if boots.decided else None)
@@ -174,17 +176,6 @@ class Watch(NamedTuple):
         if changed and self.until_ready and boots.decided:
             return True
         return self.deadline is not None and record.line % 64 == 0 and time.monotonic() > self.deadline
-
-
-def cleaner(redact: bool) -> document.Text:
-    """What every text of a log goes through before it leaves: no control characters, no secrets unless asked for."""
-    from logscan import redact as hygiene
-
-    return partial(_clean, hygiene.printable, hygiene.redact) if redact else hygiene.printable
-
-
-def _clean(printable: document.Text, mask: document.Text, text: str) -> str:
-    return mask(printable(text))
 
 
 def _engine_given(text: str) -> tuple[str, str | None]:

@@ -74,9 +74,15 @@ def document(
         "worst": _first(
             SEVERITIES[::-1], (f.severity for j in judged for f in j.judgement.findings if f.waived is None)
         ),
-        "given": given,
+        "given": given_document(given, text),
         "logs": [_log(log, text) for log in logs],
     }
+
+
+def given_document(given: dict[str, Any], text: Text) -> dict[str, Any]:
+    """What the user gave, its variables cleaned like the log's: a value is masked by the name that it stands under."""
+    env = {name: text(f"{name}={value}").partition("=")[2] for name, value in given["env"].items()}
+    return {**given, "env": env}
 
 
 def counting(boots: Sequence[Judged], counted: str) -> list[Judged]:

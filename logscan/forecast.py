@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from logscan import hardware, versions
-from logscan.document import finding_document, row_document
+from logscan.document import finding_document, given_document, row_document
 from logscan.judge import predict, worst_verdict
 from logscan.judge.findings import row_findings
 from logscan.judge.knowledge import tables
 from logscan.model import InputError, Row
 from logscan.packs.load import engines
+from logscan.redact import cleaner
 
 if TYPE_CHECKING:
     from logscan.results import Expect
@@ -60,6 +61,7 @@ def expect(
     known = all_releases[name]
     given: dict[str, Any] = {"ckpt": ckpt, "gpu": gpu, "cuda": cuda, "engine": engine, "have": _have(have)}
     given |= {"flags": dict(flags or {}), "env": dict(env or {})}
+    given = given_document(given, cleaner())
     named = _named(name, flags or {})
     found = [
         (text, predict(promise, named, machine, evaluated, knowledge, known, name, text))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import cache
 
 MASK = "[redacted]"
@@ -49,7 +50,7 @@ _compiled = cache(re.compile)  # when first needed: most texts need one of them
 
 def redact(text: str) -> str:
     """`text` with API keys, tokens, passwords and credentials in URLs replaced by a mask. Linear in the text."""
-    return masked(text) if _suspect(text.casefold().replace("ı", "i")) else text
+    return masked(text) if _suspect(text.casefold().replace("ı", "i").replace("\u0307", "")) else text
 
 
 def _suspect(folded: str) -> bool:
@@ -92,3 +93,12 @@ def printable(text: str) -> str:
 
 def _spaced(m: re.Match[str]) -> str:
     return " " if m[0] in "\n\r\x0b\x0c\u2028\u2029" else ""
+
+
+def cleaner(redacted: bool = True) -> Callable[[str], str]:
+    """What every text of a log goes through before it leaves: no control characters, no secrets unless asked for."""
+    return _clean if redacted else printable
+
+
+def _clean(text: str) -> str:
+    return redact(printable(text))

@@ -23,6 +23,7 @@ _BUILD_LOCAL = re.compile(r"(?:cu|cpu|rocm|xpu|tpu|musa|g[0-9a-f]{6,}|d\d{8}|pre
 
 Kind = Literal["release", "dev", "vendor", "unknown"]
 Key = tuple[tuple[int, ...], int, int, int, int]
+_LONGEST = 200  # characters: no version is longer, and Python refuses to read endless numbers
 _FINAL = 3  # dev < a/b/rc < final < post
 _PRE = {"a": 0, "b": 1, "rc": 2}
 
@@ -40,7 +41,7 @@ class Version(NamedTuple):
 @lru_cache(maxsize=1024)
 def parse(text: str) -> Version | None:
     """The version in `text` (a leading `v` is allowed), or None when it is not one."""
-    m = _VERSION.fullmatch(text.strip())
+    m = _VERSION.fullmatch(text.strip()) if len(text) <= _LONGEST else None
     if m is None:
         return None
     numbers = tuple(int(n) for n in m["release"].split("."))

@@ -64,3 +64,24 @@ def test_folders_and_links_are_left_alone(folder: Path, tmp_path: Path) -> None:
 
 def test_a_folder_that_is_not_there_is_no_error(tmp_path: Path) -> None:
     cachefile.prune(tmp_path / "none")
+
+
+def test_a_write_that_fails_leaves_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(self: Path, target: Path) -> Path:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", full)
+    cachefile.store("a", b"key", 1)
+    assert list(folder.iterdir()) == []
+
+
+def test_an_edit_is_seen_though_size_and_time_are_kept(tmp_path: Path) -> None:
+    file = tmp_path / "x.toml"
+    file.write_text("x = 1")
+    before = file.stat()
+    time.sleep(0.02)
+    file.write_text("x = 2")
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    after = file.stat()
+    assert (after.st_size, after.st_mtime_ns) == (before.st_size, before.st_mtime_ns)
+    assert cachefile.seen(after) != cachefile.seen(before)

@@ -111,7 +111,7 @@ def test_redacting_is_linear(text: str) -> None:
 
 PIECES = """
     hf_ api_org_ nvapi- sk- ghp_ github_pat_ xoxb- AKIA AIza glpat- eyJ .eyJ key keys _id api access auth token tokens
-    izer _ - secret password passwd passphrase bearer basic signature sig ? & = : :// @ ' " [ ] ſ ı K x/ HF hub ngc
+    izer _ - secret password passwd passphrase bearer basic signature sig ? & = : :// @ ' " [ ] ſ ı İ K x/ HF hub ngc
     client ( ) ,
 """.split()  # noqa: SIM905
 PIECES += [" ", "  ", "\n", "A" * 20, "a1" * 12, "-----BEGIN PRIVATE KEY-----"]

@@ -72,3 +72,8 @@ def test_covered() -> None:
     assert inside and outside
     assert versions.covered(inside, RELEASES)
     assert not versions.covered(outside, RELEASES)
+
+
+def test_an_endless_number_is_no_version() -> None:
+    """Python refuses to read more than 4,300 digits."""
+    assert versions.parse("1" * 5000) is None

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 
 from logscan import diff, document, report
 from logscan.cli.output import wants_color, write
-from logscan.desk import Desk, Given, cleaner, read_log
+from logscan.desk import Desk, Given, read_log
 from logscan.intake import open_source
+from logscan.redact import cleaner
 from logscan.report import difference
 
 HOME = Path(__file__).parents[1] / "demo"
@@ -57,7 +58,7 @@ def _pages(color: bool) -> Iterator[str]:
 
 def _triaged(log: str, desk: Desk) -> tuple[dict[str, Any], dict[int, str]]:
     read = read_log(open_source(log), desk)
-    clean = cleaner(redact=True)
+    clean = cleaner()
     doc = document.document([read], desk.packs, desk.given.document(), clean=clean)
     return doc, {fact.line: clean(fact.text) for judged in read.boots for fact in judged.boot.facts}
 

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 from logscan import document
 from logscan.cli.output import wants_color, write
-from logscan.desk import Desk, Given, cleaner, read_log
+from logscan.desk import Desk, Given, read_log
 from logscan.diff import Side, audit_result, compare
 from logscan.model import InputError
-from logscan.redact import printable
+from logscan.redact import cleaner, printable
 from logscan.report.view import log_name
 
 WORSE, NOTHING = 1, 3

@@ -18,13 +18,15 @@ def main() -> None:
     """Run the command line of this process, whatever became of its standard streams, and leave with its exit code."""
     gc.set_threshold(50_000)  # a start makes many objects and no garbage: looking for it is 3 % of the time
     hold_closed_streams()
-    order = plain.read(sys.argv[1:])
     try:
+        order = plain.read(sys.argv[1:])
         if order is not None:
             _leave(run(order.implementation, order.arguments))
         from logscan.cli.commands import app
 
         app(prog_name="logscan")
+    except KeyboardInterrupt:  # before a command runs; it ends by itself
+        os._exit(130)
     except OSError as error:
         # Of a help page or a message only: commands tell of their own. Nothing can be told where stderr is the one.
         if error.errno not in _UNWRITABLE or error.filename is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -35,13 +36,30 @@ def write(text: str, output: Path | None = None) -> None:
         with to_stdout():
             sys.stdout.write(encodable(text, sys.stdout.encoding or "ascii"))
         return
-    part = output.with_name(f".{output.name}.{os.getpid()}")
     try:
-        part.write_bytes(text.encode("utf-8", "replace"))
-        part.replace(output)
+        _to_file(text.encode("utf-8", "replace"), Path(os.path.realpath(output)))
     except OSError as error:
-        part.unlink(missing_ok=True)
         raise InputError(f"{output}: cannot be written: {error.strerror}; give another file with -o") from error
+
+
+def _to_file(data: bytes, target: Path) -> None:
+    """Write a file whole, with the permissions that it has; what is no file (a pipe, a device) as it stands."""
+    try:
+        mode = target.stat().st_mode
+    except FileNotFoundError:
+        mode = None
+    if mode is not None and not stat.S_ISREG(mode):
+        target.write_bytes(data)
+        return
+    part = target.parent / f".logscan.{os.getpid()}.part"
+    try:
+        part.write_bytes(data)
+        if mode is not None:
+            part.chmod(stat.S_IMODE(mode))
+        part.replace(target)
+    except OSError:
+        part.unlink(missing_ok=True)
+        raise
 
 
 def encodable(text: str, encoding: str) -> str:

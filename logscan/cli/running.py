@@ -20,19 +20,29 @@ def run(implementation: str, arguments: Mapping[str, Any]) -> int:
 
     module, _, function = implementation.partition(":")
     try:
-        code: int | None = getattr(import_module(module), function)(**arguments)
-        if sys.stdout is not None:
-            with to_stdout():
-                sys.stdout.flush()
-    except InputError as error:
-        print(f"logscan: {error}", file=sys.stderr)
-        code = 2
+        try:
+            code: int | None = getattr(import_module(module), function)(**arguments)
+            if sys.stdout is not None:
+                with to_stdout():
+                    sys.stdout.flush()
+        except InputError as error:
+            print(f"logscan: {_told(str(error))}", file=sys.stderr, flush=True)
+            code = 2
     except KeyboardInterrupt:
         code = 130
     except BrokenPipeError:
         silence()
         code = 141
     return code or 0
+
+
+def _told(message: str) -> str:
+    """A message of one line a mistake, whatever the names of files hold: escapes, line feeds."""
+    from logscan.redact import printable
+
+    for word in sys.argv[1:]:
+        message = message.replace(word, printable(word)) if "\n" in word else message
+    return "\n".join(printable(line) for line in message.split("\n"))
 
 
 def hold_closed_streams() -> None:

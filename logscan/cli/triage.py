@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 from logscan import document, policy
 from logscan.boots import Boots
 from logscan.cli.output import job_summary, to_stdout, wants_color, write
-from logscan.desk import Desk, Given, Watch, cleaner, read_log
+from logscan.desk import Desk, Given, Watch, read_log
 from logscan.intake import open_source
 from logscan.model import SEVERITIES, InputError
+from logscan.redact import cleaner
 from logscan.report.view import log_name
 
 FOUND, BAD_INPUT, NOTHING = 1, 2, 3

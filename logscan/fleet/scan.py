@@ -15,7 +15,7 @@ from typing import NamedTuple
 from logscan import __version__, document, hardware
 from logscan.boots import Boots
 from logscan.checkpoint import read_promise
-from logscan.desk import Desk, Given, Watch, cleaner, read_log
+from logscan.desk import Desk, Given, Watch, read_log
 from logscan.document import Judged, LogReport
 from logscan.fleet.columns import UNCHANGED, Row, blank, fill
 from logscan.fleet.joins import Joined, Joins
@@ -24,6 +24,7 @@ from logscan.fleet.memo import Memo, key_of
 from logscan.intake import open_source
 from logscan.model import SEVERITIES, Boot, InputError, Promise, Record
 from logscan.packs import patterns_dir
+from logscan.redact import cleaner
 
 _DESKS = 4096
 _TEXTS = 1 << 14

@@ -34,6 +34,7 @@ class Source:
         self._wrapping = Wrapping(self._framer)
         self._skimmer: Skimmer | None = None
         self._late: Callable[[bool], Late | None] | None = None
+        self.skimmed_to = 0  # the last line of which only a part was looked at
 
     @property
     def bytes(self) -> int:
@@ -138,6 +139,7 @@ class Source:
 
     def _span(self, span: Span) -> Iterator[Record]:
         if self._skimmer is not None and self._skimmer.restarts(span):
+            self.skimmed_to = self._count.lines
             if self._count.lines > self._skimmer.framed_to:
                 yield from self._skimmer.all(self._framer.flush())
                 self._framer.forget()

@@ -197,9 +197,15 @@ def _common(lines: list[bytes]) -> bytes:
     first, last = min(lines), max(lines)
     shared = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), min(len(first), len(last)))
     m = re.match(rb".{2,}[:|\])>] ", first[:shared] if len(first) > shared else first + b" ", re.S)
-    if len(lines) < _RUN or m is None or b"pid=" in m[0] or re.match(rb"\[rank\d+\]", m[0]):
+    if len(lines) < _RUN or m is None or b"pid=" in m[0] or _is_own(m[0]):
         return b""
     label = m[0]
     within = [line[len(label) :] for line in lines]
     engine = re.compile(rb".{0,80}?(?:" + _HEAD + rb"|\[TensorRT-LLM\])", re.S)
     return label if not all(map(bytes.strip, within)) or any(map(engine.match, within)) else b""
+
+
+def _is_own(label: bytes) -> bool:
+    """Whether a text is the head of a record, of any format that is known, and no wrapper's."""
+    record = Framer().frame(0, label + b"x").record
+    return record.text != label + b"x" or bool(record.engine or record.process or record.level)

@@ -26,7 +26,7 @@ _ELSEWHERE = (
     "caveat",
     "fmha",
 )  # tables of other rooms, kept in the same directory
-_HEADER = re.compile(r"^\[\[(\w+)\]\]", re.M)
+_HEADER = re.compile(r"^[ \t]*\[\[[ \t]*(\w+)[ \t]*\]\]", re.M)
 
 
 def compile_tables(files: Sequence[tuple[Path, bytes]]) -> Raw:
@@ -71,8 +71,13 @@ def _rows(path: Path, data: bytes, faults: list[str]) -> Iterator[tuple[str, dic
         if table not in _TABLES or not isinstance(rows, list):
             faults.append(f"{path}: [[{table}]] is no table of knowledge; known: {', '.join(_TABLES)}")
             continue
-        for row, line in zip(rows, lines.get(table, []), strict=False):
-            yield table, row, f"{path}:{line}"
+        known = lines.get(table, []) if len(lines.get(table, [])) == len(rows) else [0] * len(rows)
+        for row, line in zip(rows, known, strict=True):
+            where = f"{path}:{line}" if line else f"{path}"
+            if isinstance(row, dict):
+                yield table, row, where
+            else:
+                faults.append(f"{where}: [[{table}]] is a table, not {row!r}")
 
 
 def _frozen(value: Any, kind_of: Any, where: str, faults: list[str]) -> Any:
@@ -80,6 +85,8 @@ def _frozen(value: Any, kind_of: Any, where: str, faults: list[str]) -> Any:
     if isinstance(value, list):
         return tuple(_frozen(item, kind_of, where, faults) for item in value)
     if not isinstance(value, dict):
+        if not isinstance(value, str | int | float):
+            faults.append(f"{where}: {value} is a {type(value).__name__}; no table of knowledge takes one")
         return value
     out: dict[str, Any] = {}
     for key, item in value.items():

@@ -9,6 +9,7 @@ keyed by a digest of the files, so that a later start neither parses TOML nor ch
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +19,7 @@ from typing import Any, NamedTuple
 
 from logscan import cachefile, versions
 from logscan.judge.conditions import ALWAYS, Condition, possible
-from logscan.model import Operand, Outcome
+from logscan.model import InputError, Operand, Outcome
 from logscan.packs import patterns_dir
 
 MEMO = 512  # answers kept: a fleet's boots ask some dozens of questions
@@ -265,17 +266,26 @@ def _tables(dirs: tuple[str, ...], engine: str) -> Knowledge:
     own = (Path(d) / "knowledge" for d in dirs if _engine_of(Path(d)) == engine)
     homes = (patterns_dir(), *(Path(d) for d in dirs))
     paths = _paths(patterns_dir() / "knowledge", *(home / "knowledge" / engine for home in homes if engine), *own)
-    seen = [(str(path), s.st_size, s.st_mtime_ns) for path in paths if (s := path.stat())]
-    key = repr((FORMAT, seen)).encode()
-    name = f"tables-{cachefile.digest(repr([str(path) for path in paths]).encode())}"
+    if dirs:  # somebody edits them
+        raw, digest = _compiled(_read(paths))
+        return Knowledge(raw, digest, lambda: raw)
+    key = repr((FORMAT, [(path.name, cachefile.seen(path.stat())) for path in paths])).encode()
+    name = f"tables-{cachefile.digest(repr([os.path.abspath(path) for path in paths]).encode())}"
     kept = cachefile.load(name, key)
     if kept is None:
-        files = _read(paths)
-        raw, digest = _compiled(files)
+        raw, digest = _compiled(_read(paths))
         kept = {table: raw[table] for table in _TIMELESS}, digest
         cachefile.store(name, key, kept)
     timeless, digest = kept
-    return Knowledge(timeless, digest, lambda: _compiled(_read(paths))[0])
+    return Knowledge(timeless, digest, lambda: _unchanged(paths, digest))
+
+
+def _unchanged(paths: Sequence[Path], digest: str) -> Raw:
+    """All tables, of the files that a run began with. Raises InputError where they are others by now."""
+    raw, now = _compiled(_read(paths))
+    if now != digest:
+        raise InputError(f"{paths[0].parent}: the tables were replaced while logscan ran; run it again")
+    return raw
 
 
 def _compiled(files: Sequence[tuple[Path, bytes]]) -> tuple[Raw, str]:
@@ -305,7 +315,11 @@ def _paths(*dirs: Path) -> list[Path]:
 
 
 def _read(paths: Sequence[Path]) -> list[tuple[Path, bytes]]:
-    return [(path, path.read_bytes()) for path in paths]
+    """The files' bytes. Raises InputError for one that cannot be read."""
+    try:
+        return [(path, path.read_bytes()) for path in paths]
+    except OSError as error:
+        raise InputError(f"{error.filename}: cannot be read: {error.strerror}") from error
 
 
 def _digest(files: Sequence[tuple[Path, bytes]]) -> str:

@@ -18,6 +18,9 @@ _KEYS: Mapping[str, Mapping[str, Any]] = {
     "domain": {"atom": str, "values": tuple},
     "operand": {"id": str, "dtype": str, "bits": (int, float)},
 }
+_PARTS = ("needs", "effects", "crashes", "announces", "prints", "refusals", "selects")  # tables within a row
+_TEXTS: Mapping[str, tuple[str, ...]] = {"prints": ("level", "text"), "announces": ("level", "text"),
+                                         "crashes": ("because",), "refusals": ("text",)}  # fmt: skip
 _WORDS: Mapping[Any, str] = {
     str: "a text",
     tuple: "a list",
@@ -40,6 +43,10 @@ def _shapes(raw: Mapping[str, tuple[Row, ...]]) -> Iterator[tuple[Row, str]]:
             for key, kind in keys.items():
                 if not isinstance(row.get(key), kind):
                     yield row, f"[[{table}]] {row.get('id', '')!r}: {key} is missing or not {_WORDS[kind]}"
+            for key in _PARTS:
+                if key in row and (not isinstance(row[key], tuple) or not all(_is_part(key, p) for p in row[key])):
+                    told = f" with {' and '.join(_TEXTS[key])}" if key in _TEXTS else ""
+                    yield row, f"[[{table}]] {row.get('id', '')!r}: {key} is a list of tables{told}"
             for part in row.get("rows", ()) if isinstance(row.get("rows"), tuple) else ():
                 if not isinstance(part, Mapping) or (
                     table == "candidates" and not isinstance(part.get("order"), tuple)
@@ -48,6 +55,10 @@ def _shapes(raw: Mapping[str, tuple[Row, ...]]) -> Iterator[tuple[Row, str]]:
                         row,
                         f"[[{table}]] {row.get('id', '')!r}: rows are tables" + " with an order" * (table != "gate"),
                     )
+
+
+def _is_part(key: str, part: Any) -> bool:
+    return isinstance(part, Mapping) and all(isinstance(part.get(text), str) for text in _TEXTS.get(key, ()))
 
 
 def _names(raw: Mapping[str, tuple[Row, ...]]) -> Iterator[tuple[Row, str]]:

@@ -61,7 +61,7 @@ def load_pack(folder: Path, label: str, errors: list[str], *, examples: bool = T
     paths = sorted(folder.glob("*.toml"))
     try:
         seen = [(path.name, path.stat()) for path in paths]
-        name, key = _cache_name(folder), repr([_SHAPE] + [(n, s.st_size, s.st_mtime_ns) for n, s in seen]).encode()
+        name, key = _cache_name(folder), repr([_SHAPE] + [(n, cachefile.seen(s)) for n, s in seen]).encode()
         pack = _from_cache(name, key, examples)
         if pack is not None:
             return pack

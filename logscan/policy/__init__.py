@@ -51,8 +51,13 @@ class Policy(NamedTuple):
         return SEVERITIES.index(finding["severity"]) >= SEVERITIES.index(limit)
 
 
-def discover(start: Path) -> Path | None:
-    """The nearest `logscan.toml` in a folder or above it."""
+def discover(start: Path | None = None) -> Path | None:
+    """The nearest `logscan.toml` in a folder or above it; by default in the one that this runs in, if it is there."""
+    if start is None:
+        try:
+            start = Path.cwd()
+        except FileNotFoundError:
+            return None
     return next((file for folder in (start, *start.parents) if (file := folder / NAME).is_file()), None)
 
 
@@ -72,7 +77,7 @@ def gather(
     Raises InputError, with file and line, for what cannot be read.
     """
     policy = Policy()
-    file = config or (None if isolated else discover(start or Path.cwd()))
+    file = config or (None if isolated else discover(start))
     if file is not None:
         from logscan.policy.config import read as settings
 

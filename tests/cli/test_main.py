@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -13,6 +14,7 @@ from logscan.cli import commands, options, output
 from logscan.model import InputError
 
 runner = CliRunner()
+LOG = "logscan/demo/h100-0.24.log"
 
 
 def run(*arguments, **environment):
@@ -160,6 +162,61 @@ def test_output_to_a_place_that_is_none(tmp_path):
     assert result.stderr.startswith("logscan: ") and "give another file" in result.stderr
 
 
+@pytest.mark.parametrize("place", [".", "/", "a" * 300])
+def test_output_that_is_no_file_s_name(place, tmp_path):
+    with pytest.raises(InputError, match="cannot be written"):
+        output.write("x", Path(place) if place != "." else tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_output_keeps_what_stands_there(tmp_path):
+    """A link, the permissions of a file, a pipe; a name that leaves no room for a longer one."""
+    report, link, long, pipe = (tmp_path / name for name in ("report", "link", "n" * 250, "pipe"))
+    report.write_text("old")
+    report.chmod(0o640)
+    link.symlink_to("report")
+    output.write("new", link)
+    assert (report.read_text(), report.stat().st_mode & 0o777, link.is_symlink()) == ("new", 0o640, True)
+    output.write("x", long)
+    assert long.read_text() == "x"
+    os.mkfifo(pipe)
+    reader = subprocess.Popen(["cat", str(pipe)], stdout=subprocess.PIPE)
+    output.write("through", pipe)
+    assert (reader.communicate()[0], pipe.is_fifo()) == (b"through", True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["report", "link", "n" * 250, "pipe"])
+
+
+@pytest.mark.parametrize("command", ["triage", "expect"])
+def test_variables_with_secrets_are_masked(command):
+    home = Path(__file__).parents[2]
+    given = {
+        "triage": [str(home / LOG)],
+        "expect": ["--ckpt", str(home / "logscan/demo/config.json"), "--gpu", "A100", "--engine", "vllm==0.31.0"],
+    }
+    secret = ["--env", "HF_TOKEN=hf_abcdefghijklmnopqrstuvwxyz12", "--env", "AWS_SECRET_ACCESS_KEY=abcdefgh12"]
+    told = run(command, *given[command], *secret, "--env", "A=1", "--format", "json", "--fail-on", "never").stdout
+    assert json.loads(told)["given"]["env"] == {
+        "HF_TOKEN": "[redacted]",
+        "AWS_SECRET_ACCESS_KEY": "[redacted]",
+        "A": "1",
+    }
+
+
+@pytest.mark.parametrize("word", ["x\n::error::pwn", "\x1b]0;pwn\x07x"])
+def test_a_file_s_name_cannot_act(word):
+    for arguments in (["triage", word], ["promise", word], ["triage", LOG, "--ckpt", word]):
+        told = run(*arguments).stderr
+        assert told.startswith("logscan: ") and told.count("\n") == 1 and "\x1b" not in told
+
+
+def test_from_a_folder_that_is_gone(tmp_path):
+    home = Path(__file__).parents[2]
+    script = f"mkdir gone; cd gone; rmdir ../gone; {sys.executable} -m logscan triage {home / LOG}"
+    environment = {**os.environ, "PYTHONPATH": str(home), "PYTHONSAFEPATH": "1"}
+    done = subprocess.run(["sh", "-c", script], cwd=tmp_path, capture_output=True, text=True, env=environment)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_text_that_stdout_cannot_encode_is_replaced():
     result = run("rules", PYTHONIOENCODING="ascii", COLUMNS="80")
     assert result.returncode == 0
@@ -182,8 +239,6 @@ def test_marks_of_an_encoding_without_them(encoding, written):
 
 def test_a_report_in_ascii_tells_kept_from_unproven():
     demo = ["logscan/demo/h100-0.24.log", "--ckpt", "logscan/demo/config.json", "--gpu", "H100"]
-    from pathlib import Path
-
     home = Path(__file__).parents[2]
     told = run("triage", *(str(home / a) if "/" in a else a for a in demo), PYTHONIOENCODING="ascii").stdout
     assert "\n  ok linear group_0 KEPT\n" in told and told.startswith("KEPT | ready | ")
@@ -246,13 +301,8 @@ def test_job_summary(tmp_path, monkeypatch):
     assert output.job_summary("x") is False
 
 
-LOG = "logscan/demo/h100-0.24.log"
-
-
 def in_a_shell(script):
     """A command line as a shell runs it, with `logscan` in it."""
-    from pathlib import Path
-
     home = Path(__file__).parents[2]
     command = script.replace("logscan ", f"{sys.executable} -m logscan ", 1)
     return subprocess.run(["sh", "-c", command], capture_output=True, text=True, cwd=home, stdin=subprocess.DEVNULL)
@@ -304,8 +354,6 @@ def test_messages_never_end_up_among_the_data():
     ],
 )
 def test_one_unrecognised_line_is_no_lines(unknown, told, tmp_path):
-    from pathlib import Path
-
     from logscan.desk import triage
 
     lines = (Path(__file__).parents[2] / LOG).read_text().split("\n")

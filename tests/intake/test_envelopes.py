@@ -214,3 +214,20 @@ def test_what_lines_share_is_not_always_a_label(lines: list[bytes], tmp_path: Pa
     source = open_source(str(path))
     list(source.records())
     assert source.envelopes == ()
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"[TensorRT-LLM] ",
+        b"I0313 11:47:32.820410 182447 python_be.cc:2249] ",
+        b"[2026-09-30 14:27:37] ",
+        b"2025-05-13 21:10:55,987 - INFO - flashinfer.jit: ",
+    ],
+)
+def test_a_record_s_own_head_is_no_label(head: bytes) -> None:
+    lines = [head + b"TensorRT LLM version: 1.2.0", head, head + b"Loading"]
+    bare = [r for line in lines for r in read(line + b"\n")]
+    assert [(r.text, r.engine, r.level) for r in read(b"\n".join(lines) + b"\n")] == [
+        (r.text, r.engine, r.level) for r in bare
+    ]

@@ -84,3 +84,19 @@ def test_a_restart_in_a_slow_stream_is_not_skimmed(tmp_path: Path) -> None:
     first, second = json.loads(done.stdout)["logs"][0]["boots"]
     assert rows(first) == rows(second) == rows(alone)
     assert evidence(second, BOOT.count(b"\n")) == evidence(alone, 0)
+
+
+def test_a_restart_at_a_block_s_border_takes_nothing_of_the_boot_before(tmp_path: Path) -> None:
+    """What was skimmed before it is no head of the new boot's, and what a line there told is not its either."""
+    dump = b"Collecting environment information...\nvLLM Version                 : 0.31.0\n"
+    requests = REQUESTS.replace(b"pid=1", b"pid=7")  # of the boot's own server
+    before = BOOT + requests + dump + requests + requests
+    room = (1 << 18) * (len(before) // (1 << 18) + 1) - len(before)
+    line = b"(APIServer pid=7) INFO:     1.2.3.4:5 - x\n"
+    fill = line * (room // len(line) - 1)
+    fill += line[:-1].ljust(room - len(fill) - 1, b"x") + b"\n"
+    assert len(before + fill) % (1 << 18) == 0
+    first, second = triaged(tmp_path, before, fill, BOOT, requests)
+    assert first["lines"]["last"] == (before + fill).count(b"\n") == second["lines"]["first"] - 1
+    assert [f["name"] for f in first["facts"] if f["name"] == "env.vllm"] == ["env.vllm"]
+    assert "env.vllm" not in [f["name"] for f in second["facts"]]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -56,6 +58,16 @@ def test_all_mistakes_are_reported_each_with_file_and_line(load: Callable[[str],
     [
         ("[[gate]\n", "not TOML"),
         ("[[colour]]\nid = 'x'\n", r"\[\[colour\]\] is no table"),
+        ("gate = [3]\n", r"own\.toml: \[\[gate\]\] is a table, not 3"),
+        ("[[gate]]\nid = 'x'\nsource = 'x'\nsince = 2026-01-01\nrows = []\n", r":1: 2026-01-01 is a date"),
+        (
+            "[[rewrite]]\nid = 'x'\nstage = 'scheme'\nsource = 'x'\nset = {}\nprints = 3\n",
+            "prints is a list of tables with level and text",
+        ),
+        (
+            "[[rewrite]]\nid = 'x'\nstage = 'scheme'\nsource = 'x'\nset = {}\nprints = ['a']\n",
+            "prints is a list of tables with level and text",
+        ),
         ('[[gate]]\nid = "cutlass_fp8"\nsource = "x"\nrows = []\n', "a second time"),
         ('[[gate]]\nid = "x"\nrows = []\n', "no source"),
         ('[[gate]]\nid = "x"\nsource = "x"\n', "rows is missing or not a list"),
@@ -144,14 +156,64 @@ def test_a_view_from_the_cache_is_that_of_the_tables(tmp_path: Path, monkeypatch
                 assert a == b
 
 
+def test_folders_of_one_name_are_not_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for home in ("a", "b"):
+        (tmp_path / home / "own" / "knowledge").mkdir(parents=True)
+        own = tmp_path / home / "own" / "knowledge" / "own.toml"
+        own.write_text(f'[[gate]]\nid = "{home}"\nsource = "x"\nrows = [{{ if = {{}} }}]\n')
+        os.utime(own, (0, 0))
+        monkeypatch.chdir(tmp_path / home)
+        knowledge._tables.cache_clear()
+        assert home in tables(["own"]).view("0.24.0").gates
+    knowledge._tables.cache_clear()
+
+
+def test_tables_that_are_replaced_during_a_run_end_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = tmp_path / "patterns"
+    shutil.copytree(patterns_dir() / "knowledge", home / "knowledge")
+    monkeypatch.setattr(knowledge, "patterns_dir", lambda: home)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    knowledge._tables.cache_clear()
+    tables().view("0.24.0")
+    knowledge._tables.cache_clear()
+    running = tables()
+    gates = home / "knowledge" / "vllm" / "gates.toml"
+    gates.write_text(gates.read_text().replace("12.8", "12.9"))
+    assert running.view("0.24.0").release == "0.24.0"  # it is kept
+    with pytest.raises(InputError, match="replaced while logscan ran"):
+        running.view("0.31.0")
+    gates.unlink()
+    with pytest.raises(InputError, match="gates.toml: cannot be read"):
+        running.view("0.31.0")
+    knowledge._tables.cache_clear()
+
+
 def test_an_edited_table_is_read_anew(tmp_path: Path) -> None:
     (tmp_path / "knowledge").mkdir()
     own = tmp_path / "knowledge" / "own.toml"
-    for name in ("one", "other"):
+    for name in ("one", "two"):
         own.write_text(f'[[gate]]\nid = "{name}"\nsource = "x"\nrows = [{{ if = {{ sm = "89" }} }}]\n')
+        os.utime(own, (0, 0))
         knowledge._tables.cache_clear()
         assert name in tables([tmp_path]).view("0.24.0").gates
     knowledge._tables.cache_clear()
+
+
+def test_rows_are_counted_however_they_are_written(tmp_path: Path) -> None:
+    (tmp_path / "knowledge").mkdir()
+    rows = '{ id = "inline", source = "x", rows = [{ if = {} }] }'
+    (tmp_path / "knowledge" / "a.toml").write_text(f"gate = [{rows}]\n")
+    (tmp_path / "knowledge" / "b.toml").write_text('  [[ gate ]]\nid = "set in"\nsource = "x"\nrows = [{ if = {} }]\n')
+    assert {"inline", "set in"} <= set(tables([tmp_path]).view("0.24.0").gates)
+    knowledge._tables.cache_clear()
+
+
+@pytest.mark.parametrize("make", [Path.mkdir, lambda path: path.symlink_to("nowhere")], ids=["folder", "dangling link"])
+def test_what_is_no_file_is_told(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    (tmp_path / "knowledge").mkdir()
+    make(tmp_path / "knowledge" / "own.toml")
+    with pytest.raises(InputError, match="own.toml: cannot be read"):
+        tables([tmp_path])
 
 
 @pytest.mark.parametrize("engine", ["vllm", "sglang", "trtllm"])
