@@ -19,8 +19,19 @@ TEXT = 2000  # characters of a line kept as evidence
 USER_TIMEOUT = 0.5  # seconds that a user pack's regex may take on one record
 
 START = ("boot.start", "request.args", "boot.engine")  # facts with which a boot begins
-_POSTS = frozenset((*START, "boot.ready", "boot.engine_ready"))  # where a boot begins and when it is up
-_STATED = ("boot.start", "boot.engine", "boot.ready", "request.", "linear.", "moe.", "attention.", "kv.")
+_POSTS = frozenset((*START, "boot.ready", "boot.engine_ready", "boot.died", "boot.failed"))  # a boot's course
+_STATED = (
+    "boot.start",
+    "boot.engine",
+    "boot.ready",
+    "boot.died",
+    "boot.failed",
+    "request.",
+    "linear.",
+    "moe.",
+    "attention.",
+    "kv.",
+)
 _WORD = re.compile(rb"[0-9A-Za-z]")
 Search = Callable[[bytes], "re.Match[bytes] | None"]
 

@@ -184,3 +184,17 @@ def test_an_argument_of_any_name_makes_a_valid_document(triaged: Triaged, boot_t
     document = triaged(text, fp8())
     Draft202012Validator(schema).validate(document)
     assert values(document, "request.port") == ["1"]
+
+
+@pytest.mark.parametrize("newline", ["\r\n", "\n"])
+@pytest.mark.parametrize(
+    "death", ["EngineCore encountered a fatal error.", "WorkerProc failed", "EngineCore failed to start."]
+)
+@pytest.mark.parametrize("end", ["ready", "cut"])
+def test_a_prompt_in_an_error_message_kills_no_engine(
+    triaged: Triaged, boot_text: Render, newline: str, death: str, end: str
+) -> None:
+    head = "(APIServer pid=1) ERROR 07-14 11:00:00 [api_router.py:75] "
+    said = newline.join(head + s for s in ("Error in create_messages: unexpected token in grammar:", death))
+    document = triaged(boot_text("0.30.0", end=end) + said + "\n")
+    assert document["status"] == ("ready" if end == "ready" else "incomplete")
