@@ -130,19 +130,25 @@ def triage(
 def read_log(source: Source, desk: Desk, watch: Watch | None = None) -> document.LogReport:
     """Read one log to its end (or as far as `watch` wants) and judge its boots.
 
-    When its boots are decided the rest of a long log is skimmed for what a pattern may own: a restart, a death.
+    When its boots are decided the rest of a long log is skimmed for a restart, a death; one whose boot is not decided
+    after some MiB, because its head or its end was cut off, for what any pattern may own.
     Ctrl-C ends a live stream; what was read is reported.
     """
     boots = Boots(desk.packs, desk.recogniser)
     if watch is not None and watch.deadline is not None:
         source.until(watch.deadline)
+    coarse = False
     try:
         for record in source.records():
             if source.skimmed_to:
                 boots.passed(source.skimmed_to)
             changed = boots.feed(record)
-            if changed and not source.skimming and boots.decided:
+            if changed and boots.decided and (coarse or not source.skimming):
+                coarse = False
                 source.skim_late(lambda long: desk.recogniser.late(boots.ready, long) if boots.decided else None)
+            elif record.line % 64 == 0 and source.plodding:
+                coarse = True
+                source.skim_late(lambda _: desk.recogniser.all())
             if watch is not None and watch.enough(record, changed, boots):
                 break
     except KeyboardInterrupt:

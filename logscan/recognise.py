@@ -72,6 +72,10 @@ class Recogniser:
             return Late(some(self._later) if ready else self.detector, some(self._starting))
         return Late(detector(self._later) if ready else self.detector, detector(self._starting))
 
+    def all(self) -> Late:
+        """What any pattern may own."""
+        return Late(self.detector, None)
+
     @cached_property
     def _starting(self) -> frozenset[bytes]:
         return self._literals(lambda head: head.emits in START)

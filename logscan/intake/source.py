@@ -34,6 +34,7 @@ class Source:
         self._wrapping = Wrapping(self._framer)
         self._skimmer: Skimmer | None = None
         self._late: Callable[[bool], Late | None] | None = None
+        self._since = 0  # offset from which on every line was read
         self.skimmed_to = 0  # the last line of which only a part was looked at
 
     @property
@@ -144,6 +145,7 @@ class Source:
                 yield from self._skimmer.all(self._framer.flush())
                 self._framer.forget()
             self._skimmer = self._late = None
+            self._since = span.position
         if self._skimmer is not None:
             yield from self._skimmer.span(span)
         else:
@@ -153,6 +155,11 @@ class Source:
     def skimming(self) -> bool:
         """Whether lines are left out from here on, where there are many."""
         return self._skimmer is not None or self._late is not None
+
+    @property
+    def plodding(self) -> bool:
+        """Whether every line is read, and was for so long that a start is over, or was never there."""
+        return not self.skimming and self._splitter.position - self._since >= _LONG
 
     def _skim(self, ask: Callable[[bool], Late | None]) -> None:
         """Begin to skim, or go on with detectors for a long log."""

@@ -100,3 +100,27 @@ def test_a_restart_at_a_block_s_border_takes_nothing_of_the_boot_before(tmp_path
     assert first["lines"]["last"] == (before + fill).count(b"\n") == second["lines"]["first"] - 1
     assert [f["name"] for f in first["facts"] if f["name"] == "env.vllm"] == ["env.vllm"]
     assert "env.vllm" not in [f["name"] for f in second["facts"]]
+
+
+MUCH = REQUESTS * 20  # some MiB
+
+
+def test_a_boot_after_a_head_that_is_cut_off_is_read(tmp_path: Path) -> None:
+    assert len(MUCH) > 1 << 22
+    (alone,) = triaged(tmp_path, BOOT)
+    boots = triaged(tmp_path, MUCH, BOOT, MUCH, BOOT, DIED)
+    assert [b["status"] for b in boots] == ["ready", "died"]
+    for boot, before in zip(boots, (MUCH, MUCH + BOOT + MUCH), strict=True):
+        assert rows(boot) == rows(alone)
+        assert evidence(boot, before.count(b"\n"))[: len(alone["facts"])] == evidence(alone, 0)
+
+
+def test_a_boot_that_takes_long_is_decided_all_the_same(tmp_path: Path) -> None:
+    lines = BOOT.splitlines(keepends=True)
+    ready = next(n for n, line in enumerate(lines) if b"Starting vLLM" in line)
+    (alone,) = triaged(tmp_path, BOOT)
+    (boot,) = triaged(tmp_path, b"".join(lines[:ready]), MUCH, b"".join(lines[ready:]), MUCH)
+    assert (boot["status"], boot["decided"]) == ("ready", ready + 1 + MUCH.count(b"\n"))
+    assert rows(boot) == rows(alone)
+    (never,) = triaged(tmp_path, b"".join(lines[:ready]), MUCH, DIED)
+    assert (never["status"], never["decided"]) == ("failed", ready + 1 + MUCH.count(b"\n"))
