@@ -132,9 +132,11 @@ def _own_words(pattern: Pattern, record: Record, text: bytes, m: re.Match[bytes]
     """
     if record.origin != "engine":
         return True
+    if "traceback" in pattern.origin:
+        return True
     if record.file and pattern.emits in _POSTS and not any(_printed(site, record) for site in pattern.sites):
         return False
-    if "traceback" in pattern.origin or not pattern.emits.startswith(_STATED):
+    if not pattern.emits.startswith(_STATED):
         return True
     return _WORD.search(text, 0, text.rfind(b"\n", 0, m.start()) + 1) is None
 

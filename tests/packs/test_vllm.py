@@ -18,7 +18,7 @@ from logscan.packs import ledger, patterns_dir
 from logscan.packs.lint import lint
 from logscan.packs.load import load
 from logscan.packs.page import page
-from logscan.packs.schema import Pack, Pattern
+from logscan.packs.schema import Pack, Pattern, Site
 from logscan.recognise import Recogniser, file_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -76,8 +76,9 @@ def test_each_line_is_read_by_one_pattern(pack: Pack, recogniser: Recogniser):
     twice = []
     for p in pack.patterns:
         for line in p.match:
-            file = next((file_of(site) for site in p.sites if site.source), "x.py")
-            record = Record(1, line.encode(), origin=p.origin[0], level="INFO", file=file)
+            site = next((site for site in p.sites if site.source), Site("available", level="INFO"))
+            file, level = file_of(site) or "x.py", site.level or "INFO"
+            record = Record(1, line.encode(), origin=p.origin[0], level=level, file=file)
             hits = {e.pattern for e in recogniser.events(record)}
             assert p.id in hits, line
             if hits - also - {p.id} and p.id not in also:
