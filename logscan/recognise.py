@@ -128,7 +128,7 @@ def _own_words(pattern: Pattern, record: Record, text: bytes, m: re.Match[bytes]
     """Whether a record says a text itself, rather than quotes it: errors, prompts and chat templates are logged too.
 
     What an engine states is the first row of its message with a word in it (block glyphs frame vLLM's banner); only
-    what may stand in a traceback comes later. Where a boot begins, when it is up and how it ends is said by known files.
+    what may stand in a traceback comes later. Where a boot begins, is up and ends is said by known files.
     """
     if record.origin != "engine":
         return True
