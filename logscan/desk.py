@@ -164,7 +164,10 @@ def read_log(source: Source, desk: Desk, watch: Watch | None = None) -> document
         source.envelopes,
         boots.census(),
         desk.judged(boots.snapshot()),
-        source.notes,
+        (
+            *source.notes,
+            *(f"{name}: this pattern was given up, it takes too long" for name in desk.recogniser.given_up),
+        ),
     )
 
 

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from logscan.intake.scanner import Late, detector
 from logscan.model import Event, Record
 from logscan.packs.schema import Head, Pack, Pattern, Site
 
-CLIP = 1 << 18  # bytes of a message that a regex may see
+CLIP = 1 << 16  # bytes of a message that a regex may see; the longest that engines were seen to print has 14 KB
 TEXT = 2000  # characters of a line kept as evidence
 USER_TIMEOUT = 0.5  # seconds that a user pack's regex may take on one record
 
@@ -45,6 +45,7 @@ class Recogniser:
         self._home: dict[str, tuple[Pack, int]] = {}
         self._search: dict[str, Search] = {}
         self._of: dict[bytes, list[str]] = {}
+        self.given_up: list[str] = []  # ids of users' patterns that took too long
         for pack in packs:
             for number, head in enumerate(pack.patterns.heads):
                 self._home[head.id] = (pack, number)
@@ -111,9 +112,24 @@ class Recogniser:
             search = self._search[pattern.id] = (
                 re.compile(pattern.regex.encode(), re.MULTILINE).search
                 if self._home[pattern.id][0].id in self._trusted
-                else _bounded_search(pattern)
+                else self._bounded(pattern)
             )
         return search
+
+    def _bounded(self, pattern: Pattern) -> Search:
+        """The search of a user's pattern, which is given up for good where it takes too long."""
+        search = bounded_search(pattern)
+
+        def searched(text: bytes) -> re.Match[bytes] | None:
+            if pattern.id in self.given_up:
+                return None
+            try:
+                return search(text)
+            except TimeoutError:
+                self.given_up.append(pattern.id)
+                return None
+
+        return searched
 
     def _event(self, pattern: Pattern, record: Record, text: bytes, m: re.Match[bytes]) -> Event:
         start = text.rfind(b"\n", 0, m.start()) + 1
@@ -156,19 +172,12 @@ def file_of(site: Site) -> str:
     return basename(site.source.split(":", 1)[0])
 
 
-def _bounded_search(pattern: Pattern) -> Search:
-    import regex  # a user's pack is not linted by us: its regex gets a time limit
+def bounded_search(pattern: Pattern) -> Search:
+    """A search that raises TimeoutError after `USER_TIMEOUT` seconds: a user's pack is not linted by us."""
+    import regex
 
     compiled: Any = regex.compile(pattern.regex.encode(), regex.MULTILINE)
-
-    def search(text: bytes) -> re.Match[bytes] | None:
-        try:
-            m: re.Match[bytes] | None = compiled.search(text, timeout=USER_TIMEOUT)
-        except TimeoutError:
-            return None
-        return m
-
-    return search
+    return partial(compiled.search, timeout=USER_TIMEOUT)
 
 
 def value_of(pattern: Pattern, fields: Mapping[str, str], text: str) -> str:

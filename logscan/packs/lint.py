@@ -5,16 +5,16 @@ One small function a check; each yields problems. `error` fails `packs lint`, `w
 
 from __future__ import annotations
 
-import importlib
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
+
+import regex
 
 from logscan import versions
+from logscan.packs import backtracking
 from logscan.packs.schema import Pack, Pattern, Site
-
-_sre: Any = importlib.import_module("re._parser")  # the standard parser; private, hence by name
-
+from logscan.recognise import USER_TIMEOUT, bounded_search
 
 FAMILIES = (
     *("attention", "boot", "build", "config", "cuda", "deepgemm", "dtype", "engine", "env", "feature", "flashinfer"),
@@ -23,7 +23,6 @@ FAMILIES = (
 )
 """First parts of fact names. A fact of another family would be read by nobody."""
 LEAST_LITERAL = 4
-_MANY = 64  # a bounded repeat above this is as good as unbounded where repeats nest
 _FIELD = re.compile(r"\{(\w+)\}")
 
 
@@ -49,13 +48,16 @@ def lint(packs: Sequence[Pack]) -> list[Problem]:
 
 def failures(pattern: Pattern) -> Iterator[str]:
     """`match` lines that the regex misses, `nomatch` lines that it hits: what `packs test` reports."""
-    found = re.compile(pattern.regex.encode(), re.MULTILINE)
-    for line in pattern.match:
-        if not found.search(line.encode()):
-            yield f"does not match its match line {_cut(line)}"
-    for line in pattern.nomatch:
-        if found.search(line.encode()):
-            yield f"matches its nomatch line {_cut(line)}"
+    found = bounded_search(pattern)
+    try:
+        for line in pattern.match:
+            if not found(line.encode()):
+                yield f"does not match its match line {_cut(line)}"
+        for line in pattern.nomatch:
+            if found(line.encode()):
+                yield f"matches its nomatch line {_cut(line)}"
+    except TimeoutError:
+        yield f"takes more than {USER_TIMEOUT} s on the line {_cut(line)}"
 
 
 def _examples(p: Pattern, _: Pack) -> Iterator[str]:
@@ -88,7 +90,7 @@ def _counted(text: str) -> str:
 
 
 def _value(p: Pattern, _: Pack) -> Iterator[str]:
-    groups = re.compile(p.regex).groupindex
+    groups = regex.compile(p.regex).groupindex
     for name in _FIELD.findall(p.value):
         if name not in groups:
             yield f"value: the regex has no group {name!r} (it has {', '.join(groups) or 'none'})"
@@ -143,6 +145,10 @@ def _gaps(p: Pattern, pack: Pack) -> Iterator[str]:
 def _scannable(p: Pattern, _: Pack) -> Iterator[str]:
     if re.search(r"\(\?(?:[=!]|<[=!]|P=)", p.regex):
         yield "lookaround and backreferences cannot be scanned for: write it without"
+    try:
+        re.compile(p.regex.encode())
+    except re.error as error:
+        yield f"the standard library cannot read it ({error}): nobody knows how long it may take"
 
 
 def _anchor(p: Pattern, _: Pack) -> Iterator[str]:
@@ -151,75 +157,12 @@ def _anchor(p: Pattern, _: Pack) -> Iterator[str]:
 
 
 def _backtracking(p: Pattern, _: Pack) -> Iterator[str]:
-    """Shapes that take quadratic time or worse: repeats in repeats, and two open repeats of the same characters."""
-    yield from _walk(_sre.parse(p.regex, re.MULTILINE), False)
-
-
-def _walk(tree: Any, inside: bool) -> Iterator[str]:
-    before: Any = None
-    for op, arg in tree:
-        name = str(op)
-        if name in ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT"):
-            least, most, body = arg
-            open_ended = most is _sre.MAXREPEAT or most > _MANY
-            if open_ended and inside:
-                yield "a long repeat inside a long repeat: it can take exponential time"
-            if most is _sre.MAXREPEAT and before is not None and _overlap(before, body):
-                yield "two unbounded repeats of the same characters in a row: bound them, {0,200}"
-            yield from _walk(body, inside or open_ended)
-            before = body if most is _sre.MAXREPEAT else None if least else before
-            continue
-        if name == "SUBPATTERN":
-            yield from _walk(arg[3], inside)
-        elif name == "BRANCH":
-            for branch in arg[1]:
-                yield from _walk(branch, inside)
-        before = None
-
-
-def _overlap(a: Any, b: Any) -> bool:
-    """Whether two single-character bodies can eat the same byte; anything longer counts as no."""
-    first, second = list(a), list(b)
-    if len(first) != 1 or len(second) != 1:
-        return False
-    return bool(_bytes(first[0]) & _bytes(second[0]))
-
-
-def _bytes(node: Any) -> frozenset[int]:
-    op, arg = str(node[0]), node[1]
-    everything = frozenset(range(256))
-    if op == "ANY":
-        return everything - {10}
-    if op == "LITERAL":
-        return frozenset({arg})
-    if op == "NOT_LITERAL":
-        return everything - {arg}
-    if op != "IN":
-        return everything
-    out: set[int] = set()
-    negated = False
-    for kind, value in arg:
-        k = str(kind)
-        negated = negated or k == "NEGATE"
-        out |= (
-            {value} if k == "LITERAL" else set(range(value[0], value[1] + 1)) if k == "RANGE" else _category(k, value)
-        )
-    return everything - out if negated else frozenset(out)
-
-
-def _category(kind: str, value: Any) -> set[int]:
-    if kind != "CATEGORY":
-        return set()
-    name = str(value).rsplit("CATEGORY_", 1)[-1]
-    kinds = {
-        "DIGIT": rb"\d",
-        "NOT_DIGIT": rb"\D",
-        "SPACE": rb"\s",
-        "NOT_SPACE": rb"\S",
-        "WORD": rb"\w",
-        "NOT_WORD": rb"\W",
-    }
-    return {i for i in range(256) if re.fullmatch(kinds[name], bytes([i]))}
+    try:
+        found = backtracking.fault(p.regex)
+    except re.error:
+        return  # told below
+    if found is not None:
+        yield found
 
 
 def _cut(line: str) -> str:
