@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import logscan
+from logscan.intake.reader import BLOCK
 
 BOOT = (Path(__file__).parents[2] / "fixtures" / "vllm-0.24.0-a100-fp8-dynamic" / "boot.log").read_bytes()
 REQUESTS = b"".join(
@@ -91,11 +92,11 @@ def test_a_restart_at_a_block_s_border_takes_nothing_of_the_boot_before(tmp_path
     dump = b"Collecting environment information...\nvLLM Version                 : 0.31.0\n"
     requests = REQUESTS.replace(b"pid=1", b"pid=7")  # of the boot's own server
     before = BOOT + requests + dump + requests + requests
-    room = (1 << 18) * (len(before) // (1 << 18) + 1) - len(before)
+    room = BLOCK * (len(before) // BLOCK + 1) - len(before)
     line = b"(APIServer pid=7) INFO:     1.2.3.4:5 - x\n"
     fill = line * (room // len(line) - 1)
     fill += line[:-1].ljust(room - len(fill) - 1, b"x") + b"\n"
-    assert len(before + fill) % (1 << 18) == 0
+    assert len(before + fill) % BLOCK == 0
     first, second = triaged(tmp_path, before, fill, BOOT, requests)
     assert first["lines"]["last"] == (before + fill).count(b"\n") == second["lines"]["first"] - 1
     assert [f["name"] for f in first["facts"] if f["name"] == "env.vllm"] == ["env.vllm"]
