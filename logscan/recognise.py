@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any
 
-from logscan.intake.scanner import Late, detector
+from logscan.intake.scanner import Detector, Late, detector
 from logscan.model import Event, Record
 from logscan.packs.schema import Head, Pack, Pattern, Site
 
@@ -68,14 +68,20 @@ class Recogniser:
 
         Automata of their own pay in a long log only.
         """
-        if not long:
-            some = self.detector.only
-            return Late(some(self._later) if ready else self.detector, some(self._starting))
-        return Late(detector(self._later) if ready else self.detector, detector(self._starting))
+        later, starts = self._own if long else self._shared
+        return Late(later if ready else self.detector, starts)
 
     def all(self) -> Late:
         """What any pattern may own."""
         return Late(self.detector, None)
+
+    @cached_property
+    def _own(self) -> tuple[Detector, Detector]:
+        return detector(self._later), detector(self._starting)
+
+    @cached_property
+    def _shared(self) -> tuple[Detector, Detector]:
+        return self.detector.only(self._later), self.detector.only(self._starting)
 
     @cached_property
     def _starting(self) -> frozenset[bytes]:
