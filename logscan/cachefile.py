@@ -38,7 +38,11 @@ def seen(stat: os.stat_result) -> tuple[int, ...]:
 
 def path_of(name: str) -> Path:
     """The file of a name. The interpreter is part of it: `marshal` is not stable between versions."""
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    if not os.path.isabs(base):  # as the standard has it
+        base = os.path.expanduser("~/.cache")
+    if not os.path.isabs(base):
+        base = os.devnull  # nobody's home: nothing is kept
     return Path(base, "logscan", f"{name}.{sys.implementation.cache_tag}")
 
 

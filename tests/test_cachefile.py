@@ -85,3 +85,15 @@ def test_an_edit_is_seen_though_size_and_time_are_kept(tmp_path: Path) -> None:
     after = file.stat()
     assert (after.st_size, after.st_mtime_ns) == (before.st_size, before.st_mtime_ns)
     assert cachefile.seen(after) != cachefile.seen(before)
+
+
+@pytest.mark.parametrize(("given", "home"), [("", "~"), ("relative", "~"), ("relative", "/proc")])
+def test_nothing_is_kept_in_the_folder_that_this_runs_in(
+    given: str, home: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", given)
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path.replace("~", home))
+    cachefile.store("a", b"key", 1)
+    assert cachefile.load("a", b"key") is None
+    assert list(tmp_path.iterdir()) == []

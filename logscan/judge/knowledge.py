@@ -258,11 +258,17 @@ def tables(dirs: Sequence[Path | str] = (), engine: str = "vllm") -> Knowledge:
     that its `pack.toml` names, vLLM where there is none. Raises InputError with one line for each mistake, each with
     its file and line.
     """
-    return _tables(tuple(str(d) for d in dirs), engine)
+    return _tables(tuple(str(d) for d in dirs), engine, tuple(map(_stamp, dirs)))
+
+
+def _stamp(folder: Path | str) -> tuple[tuple[object, ...], ...]:
+    """What changes with the tables of a folder of one's own: who holds on to a desk may edit them in between."""
+    found = (p for kind in ("pack.toml", "knowledge/*.toml", "knowledge/*/*.toml") for p in Path(folder).glob(kind))
+    return tuple((os.path.abspath(path), *cachefile.seen(path.lstat())) for path in sorted(found))
 
 
 @lru_cache(maxsize=8)
-def _tables(dirs: tuple[str, ...], engine: str) -> Knowledge:
+def _tables(dirs: tuple[str, ...], engine: str, _stamps: tuple[object, ...] = ()) -> Knowledge:
     own = (Path(d) / "knowledge" for d in dirs if _engine_of(Path(d)) == engine)
     homes = (patterns_dir(), *(Path(d) for d in dirs))
     paths = _paths(patterns_dir() / "knowledge", *(home / "knowledge" / engine for home in homes if engine), *own)

@@ -199,6 +199,14 @@ def test_an_edited_table_is_read_anew(tmp_path: Path) -> None:
     knowledge._tables.cache_clear()
 
 
+def test_an_edit_between_two_calls_is_seen(tmp_path: Path) -> None:
+    (tmp_path / "knowledge").mkdir()
+    own = tmp_path / "knowledge" / "own.toml"
+    for name in ("one", "other"):
+        own.write_text(f'[[gate]]\nid = "{name}"\nsource = "x"\nrows = [{{ if = {{ sm = "89" }} }}]\n')
+        assert name in tables([tmp_path]).view("0.24.0").gates
+
+
 def test_rows_are_counted_however_they_are_written(tmp_path: Path) -> None:
     (tmp_path / "knowledge").mkdir()
     rows = '{ id = "inline", source = "x", rows = [{ if = {} }] }'
