@@ -76,22 +76,6 @@ def default_numeric(order: Order, machine: Machine, releases: Sequence[str], tab
     return wanted.pop() if len(wanted) == 1 else None
 
 
-def ran_with(
-    kernel: str, order: Order, machine: Machine, releases: Sequence[str], tables: Knowledge
-) -> tuple[NumericPath | None, str] | None:
-    """What ran, and how it was computed, when a trusted line names the kernel; None for a kernel no table knows.
-
-    Where the cases that end in this kernel differ on the activations (a gate that the kernel does not settle), those
-    are `unspecified`; `outcomes_with` has them one by one.
-    """
-    found = outcomes_with(kernel, order, machine, releases, tables)
-    if not found:
-        return None
-    numerics = list(dict.fromkeys(o.numeric for o in found))
-    compute = found[0].compute if len({o.compute for o in found}) == 1 else "native"
-    return (numerics[0] if len(numerics) == 1 else _shared(numerics)), compute
-
-
 def outcomes_with(
     kernel: str, order: Order, machine: Machine, releases: Sequence[str], tables: Knowledge
 ) -> tuple[Outcome, ...]:
@@ -126,19 +110,6 @@ def _forced(
     views = (tables.view(release) for release in releases)
     cases = [case for view in views for case in cases_of(order, machine, view, tables, kernel, able)]
     return tuple(o for o in _merge(cases, tables) if not o.refusal)
-
-
-def _shared(numerics: Sequence[NumericPath | None]) -> NumericPath | None:
-    """What all of these have in common; activations on which they differ are left unnamed."""
-    first = numerics[0]
-    if first is None or any(n is None or n.weights != first.weights for n in numerics):
-        return None
-    inputs = [n.input for n in numerics if n is not None]
-    if any(i is None for i in inputs) or len({i.dtype for i in inputs if i}) > 1:
-        return NumericPath(first.weights, None, "unspecified")
-    same = inputs[0]
-    assert same is not None
-    return NumericPath(first.weights, replace(same, strategy=None, group_size=None, block=None), first.input_claim)
 
 
 Doubt = tuple[str, Literal["derive", "unknown"], str]

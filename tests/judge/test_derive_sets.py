@@ -26,7 +26,7 @@ from orders import (
     ran,
 )
 
-from logscan.judge.derive import derive, distrusted, outcomes_with, ran_with
+from logscan.judge.derive import derive, distrusted, outcomes_with
 from logscan.judge.knowledge import tables
 from logscan.model import Machine, NumericPath, Operand, Order
 
@@ -107,18 +107,17 @@ def test_a_named_kernel_may_leave_several_outcomes() -> None:
 
 def test_what_a_named_kernel_makes_of_the_promise() -> None:
     def named(kernel: str, sm: int | None = None, cuda: Any = None) -> Any:
-        return ran_with(kernel, order("fp8", DYNAMIC), machine(sm, cuda), ("0.30.0",), tables())
+        return outcomes_with(kernel, order("fp8", DYNAMIC), machine(sm, cuda), ("0.30.0",), tables())
 
-    numeric, compute = named("MarlinFP8ScaledMMLinearKernel")
-    assert (numeric, compute) == (NumericPath(FP8["tensor"], None, "none"), "weight-only")
-    numeric, _ = named("CutlassFP8ScaledMMLinearKernel")  # 0.15–0.30: the gate that chose the granularity is not known
-    assert numeric.input.strategy is None and numeric.input.dtype == "fp8_e4m3"
-    assert named("CutlassFP8ScaledMMLinearKernel", 90, (12, 8))[0].input == TOKEN
-    assert named("NoSuchKernel") is None
-    backend = ran_with(
-        "FLASHINFER_TRTLLM_MXFP4_BF16", order("mxfp4", NumericPath(MXFP4), "moe"), machine(100), ("0.30.0",), tables()
-    )
-    assert backend is not None and backend[1] == "weight-only"
+    (marlin,) = named("MarlinFP8ScaledMMLinearKernel")
+    assert (marlin.numeric, marlin.compute) == (NumericPath(FP8["tensor"], None, "none"), "weight-only")
+    cutlass = named("CutlassFP8ScaledMMLinearKernel")  # 0.15–0.30: the gate that chose the granularity is not known
+    assert {o.numeric.input.strategy for o in cutlass} == {"token", "tensor"}
+    assert {o.numeric.input for o in named("CutlassFP8ScaledMMLinearKernel", 90, (12, 8))} == {TOKEN}
+    assert named("NoSuchKernel") == ()
+    mxfp4 = order("mxfp4", NumericPath(MXFP4), "moe")
+    backend = outcomes_with("FLASHINFER_TRTLLM_MXFP4_BF16", mxfp4, machine(100), ("0.30.0",), tables())
+    assert {o.compute for o in backend} == {"weight-only"}
 
 
 # ---------------------------------------------------------------- sets
