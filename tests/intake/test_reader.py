@@ -128,7 +128,7 @@ def test_what_cannot_be_opened(tmp_path: Path) -> None:
         open_source(str(tmp_path / "no.log"))
     with pytest.raises(InputError, match="is a directory; give the log file inside it"):
         open_source(str(tmp_path))
-    with pytest.raises(InputError, match="cannot be opened: embedded null byte"):
+    with pytest.raises(InputError, match="cannot be opened: .*embedded null"):
         open_source("a\0b")
     with pytest.raises(InputError, match=r"cannot be opened: Not a directory"):
         open_source(write(tmp_path, LOG) + "/x")
