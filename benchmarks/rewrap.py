@@ -35,6 +35,7 @@ class Wrapper(NamedTuple):
     shift: int = 0  # lines before the first
     label: str = ""  # of a rank
     places: Callable[[Lines], list[int]] | None = None  # where each line begins; left out: where it did, and the shift
+    screen: bool = False  # shows no CR, and nothing that was overwritten
 
     def line(self, lines: Lines) -> Callable[[int], int]:
         """Where a line of the bare log begins in the wrapped one."""
@@ -44,8 +45,8 @@ class Wrapper(NamedTuple):
         return lambda n: found[n - 1]
 
     def bare(self, lines: Lines) -> Lines:
-        """What of the log is left to be read: a terminal shows no CR, and nothing that was overwritten."""
-        return lines if self.places is None else [line.rstrip(b"\r").rpartition(b"\r")[2] for line in lines]
+        """What of the log is left to be read."""
+        return [line.rstrip(b"\r").rpartition(b"\r")[2] for line in lines] if self.screen else lines
 
 
 def _each(head: bytes) -> Callable[[Lines], bytes]:
@@ -81,7 +82,13 @@ def _terminal(rows: Callable[[Lines], list[list[str]]], source: str = "") -> Wra
     def places(lines: Lines) -> list[int]:
         return list(accumulate((len(cut) for cut in rows(lines)), initial=1))
 
-    return Wrapper(lambda ls: "".join(f"{r}\n" for cut in rows(ls) for r in cut).encode(), source, places=places)
+    return Wrapper(
+        lambda ls: "".join(f"{r}\n" for cut in rows(ls) for r in cut).encode(), source, places=places, screen=True
+    )
+
+
+def _cri_places(lines: Lines) -> list[int]:
+    return list(accumulate((max(-(-len(line) // 8192), 1) for line in lines), initial=1))
 
 
 def _kaggle(lines: Lines) -> bytes:
@@ -107,6 +114,7 @@ WRAPPERS: dict[str, Wrapper] = {
     "kubectl --prefix --timestamps": Wrapper(_each(b"[pod/llm-0/vllm] " + _TIME + b" "), "pod/llm-0/vllm"),
     "stern": Wrapper(_each(b"llm-7f9c4d-x2x7k vllm "), "pod/llm-7f9c4d-x2x7k/vllm"),
     "cri": Wrapper(_each(_TIME + b" stdout F ")),
+    "cri in parts": Wrapper(_cri, places=_cri_places),
     "docker json-file": Wrapper(_objects(lambda t: {"log": t + "\n", "stream": "stderr", "time": _TIME.decode()})),
     "docker compose": Wrapper(_each(b"vllm-1  | "), "vllm-1"),
     "docker compose, coloured": Wrapper(_each(b"\x1b[36mvllm-1  |\x1b[0m "), "vllm-1"),
@@ -169,7 +177,7 @@ def read(data: bytes) -> list[Record]:
 def compare(lines: Lines, bare: list[Record], wrapper: Wrapper) -> list[str]:
     """What the envelope changed, where it should not."""
     got = read(wrapper.wrap(lines))
-    if wrapper.places is not None:
+    if wrapper.screen:
         bare = read(b"\n".join(wrapper.bare(lines)) + b"\n")
     place = wrapper.line(lines)
     want = []

@@ -15,7 +15,7 @@ from logscan.meaning import distinct_kernels, engine_of, facts_of, same_image
 from logscan.model import Boot, Census, Component, Event, Fact, Record
 from logscan.opened import Open
 from logscan.packs.schema import Pack, Pattern
-from logscan.recognise import START, Recogniser
+from logscan.recognise import SELECTING, START, Recogniser
 
 _PID = re.compile(r"pid=(\d+)")
 _REPLICA = re.compile(r"EngineCore_DP(\d+)|ApiServer_(\d+)|APIServer_(\d+)")
@@ -34,7 +34,7 @@ class Boots:
     """Feed records in order; `finish()` (or `snapshot()` at any time) gives the boots seen so far."""
 
     def __init__(self, packs: Sequence[Pack], recogniser: Recogniser | None = None) -> None:
-        self._packs = {p.engine: p for p in packs}
+        self._packs = {p.engine: p for p in reversed(packs)}  # the packaged one of an engine: it comes first
         self._recogniser = recogniser or Recogniser(packs)
         self._open: list[Open] = []
         self._current: dict[str, Open] = {}
@@ -311,6 +311,5 @@ class Boots:
 
 def _selects(text: bytes) -> bool:
     """Whether a text looks like a selection, a fallback or a refusal. Most do not: the regex is asked last."""
-    if b"sing " in text or b"elect" in text or b"alling back" in text or b"not supported" in text or b"isabled" in text:
-        return _SELECTION.search(text) is not None
-    return False
+    a, b, c, d, e = SELECTING
+    return (a in text or b in text or c in text or d in text or e in text) and _SELECTION.search(text) is not None

@@ -78,6 +78,8 @@ class Desk(NamedTuple):
             printed = _printed_promise(boot)
             promise = self.promise or printed
             judgement = judge(boot, promise, machine, knowledge, self.machine, known, printed)
+            if self.recogniser.given_up:
+                judgement = judgement.without(self.recogniser.given_up.values())
             out.append(document.Judged(boot, promise, machine, judgement))
         return tuple(out)
 
@@ -138,6 +140,7 @@ def read_log(source: Source, desk: Desk, watch: Watch | None = None) -> document
     if watch is not None and watch.deadline is not None:
         source.until(watch.deadline)
     coarse = False
+    desk.recogniser.begin()
     try:
         for record in source.records():
             if source.skimmed_to:

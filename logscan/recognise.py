@@ -6,6 +6,7 @@ One automaton finds the literals of the patterns in a record; a regex runs only 
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any
@@ -17,6 +18,7 @@ from logscan.packs.schema import Head, Pack, Pattern, Site
 CLIP = 1 << 16  # bytes of a message that a regex may see; the longest that engines were seen to print has 14 KB
 TEXT = 2000  # characters of a line kept as evidence
 USER_TIMEOUT = 0.5  # seconds that a user pack's regex may take on one record
+USER_TOTAL = 2.0  # seconds of CPU that it may take in a log
 
 START = ("boot.start", "request.args", "boot.engine")  # facts with which a boot begins
 _POSTS = frozenset((*START, "boot.ready", "boot.engine_ready", "boot.died", "boot.failed"))  # a boot's course
@@ -32,6 +34,8 @@ _STATED = (
     "attention.",
     "kv.",
 )
+# In any text that looks like a selection, a fallback or a refusal.
+SELECTING = (b"sing ", b"elect", b"alling back", b"not supported", b"isabled")
 _WORD = re.compile(rb"[0-9A-Za-z]")
 Search = Callable[[bytes], "re.Match[bytes] | None"]
 
@@ -39,13 +43,13 @@ Search = Callable[[bytes], "re.Match[bytes] | None"]
 class Recogniser:
     """Holds the packs' patterns by literal. Patterns are built, and their regexes compiled, when first needed."""
 
-    def __init__(self, packs: Sequence[Pack], trusted: Iterable[str] = ("vllm", "trtllm", "sglang")) -> None:
+    def __init__(self, packs: Sequence[Pack]) -> None:
         self._packs = tuple(packs)
-        self._trusted = frozenset(trusted)
         self._home: dict[str, tuple[Pack, int]] = {}
         self._search: dict[str, Search] = {}
         self._of: dict[bytes, list[str]] = {}
-        self.given_up: list[str] = []  # ids of users' patterns that took too long
+        self._spent: dict[str, float] = {}  # seconds that users' patterns took in this log
+        self.given_up: dict[str, str] = {}  # those that took too long in it, and the fact that each emits
         for pack in packs:
             for number, head in enumerate(pack.patterns.heads):
                 self._home[head.id] = (pack, number)
@@ -53,6 +57,11 @@ class Recogniser:
                     self._of.setdefault(literal, []).append(head.id)
         self.detector = detector(self._of)  # of every literal: what it does not find, no pattern owns
         self._found = self.detector.found
+
+    def begin(self) -> None:
+        """Another log: what was given up in the one before is tried again."""
+        self._spent.clear()
+        self.given_up.clear()
 
     def pattern(self, name: str) -> Pattern:
         """The pattern of an id. Raises KeyError where no pack has it."""
@@ -72,8 +81,12 @@ class Recogniser:
         return Late(later if ready else self.detector, starts)
 
     def all(self) -> Late:
-        """What any pattern may own."""
-        return Late(self.detector, None)
+        """What any pattern may own, or what looks like a line that one should."""
+        return Late(self._coarse, None)
+
+    @cached_property
+    def _coarse(self) -> Detector:
+        return detector([*self._of, *SELECTING])
 
     @cached_property
     def _own(self) -> tuple[Detector, Detector]:
@@ -117,23 +130,28 @@ class Recogniser:
         if search is None:
             search = self._search[pattern.id] = (
                 re.compile(pattern.regex.encode(), re.MULTILINE).search
-                if self._home[pattern.id][0].id in self._trusted
+                if not self._home[pattern.id][0].own
                 else self._bounded(pattern)
             )
         return search
 
     def _bounded(self, pattern: Pattern) -> Search:
-        """The search of a user's pattern, which is given up for good where it takes too long."""
+        """The search of a user's pattern, which is given up for the rest of the log where it takes too long."""
         search = bounded_search(pattern)
 
         def searched(text: bytes) -> re.Match[bytes] | None:
             if pattern.id in self.given_up:
                 return None
+            began = time.process_time()
             try:
                 return search(text)
             except TimeoutError:
-                self.given_up.append(pattern.id)
+                self._spent[pattern.id] = USER_TOTAL
                 return None
+            finally:
+                spent = self._spent[pattern.id] = self._spent.get(pattern.id, 0) + time.process_time() - began
+                if spent >= USER_TOTAL:
+                    self.given_up[pattern.id] = pattern.emits
 
         return searched
 

@@ -17,7 +17,6 @@ from logscan.model import Note, Promise, replace
 if TYPE_CHECKING:
     from logscan.checkpoint.tensors import Tensors
 
-ENGINES = ("vllm", "sglang", "trtllm")
 MAX_PATH = 500
 # vLLM transformers_utils/model_arch_config_convertor.py:_normalize_quantization_config; inline it reads more of them
 VLLM_SIDECAR_ALGOS = ("FP8", "FP8_PER_CHANNEL_PER_TOKEN", "FP8_PB_WO", "NVFP4", "MIXED_PRECISION")

@@ -6,6 +6,7 @@ import errno
 import gc
 import os
 import sys
+from contextlib import suppress
 from typing import NoReturn
 
 from logscan.cli import plain
@@ -37,7 +38,10 @@ def main() -> None:
 
 def _leave(code: int) -> NoReturn:
     """Exit without taking the interpreter apart, which is a tenth of a short run; all output is flushed."""
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            with suppress(OSError):
+                stream.flush()
     os._exit(code)
 
 

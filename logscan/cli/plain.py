@@ -1,8 +1,8 @@
 """Plain command lines, read without typer: importing it takes longer than the triage of a boot log.
 
 Plain is what needs no judgement: whole option names, each at most once, a value as the next word (spelled as its list
-spells it), and logs. All else is typer's: help, `--name=value`, what repeats, what is wrong, completion. It reads the
-declarations in `commands`; a test holds both to the same arguments.
+spells it), and logs. All else is typer's: help, `--name=value`, what repeats, what is wrong, completion. What is read
+here repeats the declarations in `commands`, and a test holds both to the same arguments.
 """
 
 from __future__ import annotations

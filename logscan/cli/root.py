@@ -1,4 +1,4 @@
-"""The root of the command line: its own options, and how every command runs and ends."""
+"""The root of the command line: its own options, and how commands are declared."""
 
 from collections.abc import Callable
 from importlib import import_module
@@ -78,7 +78,7 @@ app = typer.Typer(
 
 
 def execute(implementation: str, **arguments: Any) -> None:
-    """Run `module:function` and leave with its exit code, as `run.run` says."""
+    """Run `module:function` and leave with its exit code, as `running.run` says."""
     raise typer.Exit(run(implementation, arguments))
 
 

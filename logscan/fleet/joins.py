@@ -22,7 +22,6 @@ from logscan.model import InputError
 COLUMNS = ("glob", "ckpt", "gpu", "cuda", "engine", "env")
 NOTHING = Given()
 _HF_CACHE = re.compile(r"models--(.+?)--(.+)\Z")
-_MAX_CHECKPOINTS = 100_000
 _DEPTH = 6  # directories below the root in which a checkpoint may lie
 
 

@@ -70,6 +70,7 @@ class HardWrap:
         self._width = width
         self._is_head = is_head
         self._open: Item | None = None  # a line that goes on, as far as it was read
+        self._over = False  # a wider row was met: no terminal is at work any more
 
     def sniff(self, lines: Sequence[bytes]) -> int:
         """How many lines fit: all that are not wider."""
@@ -77,10 +78,14 @@ class HardWrap:
 
     def peel(self, item: Item) -> Sequence[Item]:
         """The lines that are complete with this row."""
-        before, fills = self._open, _columns(item.payload) == self._width
+        if self._over:
+            return (item,)
+        columns = _columns(item.payload)
+        self._over = columns > self._width
+        before, fills = self._open, columns == self._width
         if before is None:
             return self._next(item, fills)
-        if self._is_head(item.payload) or not item.payload.strip() or len(before.payload) > _LONGEST:
+        if self._over or self._is_head(item.payload) or not item.payload.strip() or len(before.payload) > _LONGEST:
             return (before, *self._next(item, fills))
         return self._next(before._replace(payload=before.payload.rstrip(b"\r") + item.payload), fills)
 

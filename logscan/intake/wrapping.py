@@ -30,6 +30,8 @@ _HEAD = (
     rb"[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ [^\s\]:]{1,200}:\d+\]"
 )
 
+_LAST_WORDS = (b"Traceback (most recent call last)", b"Fatal Python error", b"*** SIG", b"terminate called", b"!!!!!!!")
+
 Make = Callable[[], Envelope]
 
 
@@ -154,7 +156,9 @@ class Wrapping:
 
 
 def _is_head(row: bytes) -> bool:
-    """Whether a terminal's row begins a line: as an engine's record does, or an envelope of other than JSON."""
+    """Whether a terminal's row begins a line: an engine's record, last words, or an envelope of other than JSON."""
+    if row.startswith(_LAST_WORDS):
+        return True
     return is_record(row) or (row[:1] not in b"{[, " and _GATE.match(row) is not None) or row.startswith(b"[pod/")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from logscan.judge.causes import explain
@@ -10,7 +10,7 @@ from logscan.judge.evidence import Seen, gather
 from logscan.judge.findings import findings
 from logscan.judge.inputs import mismatch, unjudged
 from logscan.judge.knowledge import Knowledge
-from logscan.judge.limits import bounded, denied, limited, uncovered
+from logscan.judge.limits import bounded, denied, limited, uncovered, unheard_of
 from logscan.judge.order import Ask, asks, is_set
 from logscan.judge.remarks import remarked
 from logscan.judge.requests import rows as request_rows
@@ -25,6 +25,11 @@ class Judgement(NamedTuple):
     rows: tuple[Row, ...]
     findings: tuple[Finding, ...]
     verdict: Verdict
+
+    def without(self, facts: Iterable[str]) -> Judgement:
+        """The same where patterns that emit these facts were given up: what they might have told keeps nothing."""
+        rows = unheard_of(self.rows, facts)
+        return self._replace(rows=rows, verdict=worst_verdict(rows))
 
 
 def judge(

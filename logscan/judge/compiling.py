@@ -99,8 +99,10 @@ def _frozen(value: Any, kind_of: Any, where: str, faults: list[str]) -> Any:
             if key == "engine":
                 try:
                     versions.clauses(item)
-                except (ValueError, AttributeError) as error:
+                except ValueError as error:
                     faults.append(f"{where}: engine: {error}")
+                except AttributeError:
+                    faults.append(f"{where}: engine: write a range as a text, like '>=0.15,<0.17'")
             out[key] = _frozen(item, kind_of, where, faults)
     return out
 

@@ -23,7 +23,6 @@ _SELECTED = {
     "attention": ("attention.backend",),
 }
 _WEIGHT_ONLY = ("linear.weight_only", "moe.weight_only")
-CONTEXT = frozenset({"config.quantization", "linear.method", "linear.scheme", "quant.method"})
 
 
 class Seen(NamedTuple):
@@ -150,7 +149,7 @@ def _format_fits(fact: Fact, ask: Ask) -> bool:
 def _groups(fact: Fact, ask: Ask, promise: Promise | None) -> tuple[str, ...]:
     """The groups that a selection line can be about; all of the path's where its layer does not tell.
 
-    None where the layer's class belongs to none of them: it is another promise's.
+    Empty where the layer's class belongs to none of them: it is another promise's.
     """
     if promise is None or not ask.promised or not promise.groups:
         return (ask.group,)

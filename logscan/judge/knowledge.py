@@ -10,14 +10,13 @@ keyed by a digest of the files, so that a later start neither parses TOML nor ch
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from logscan import cachefile, versions
+from logscan import cachefile, tomlcache, versions
 from logscan.judge.conditions import ALWAYS, Condition, possible
 from logscan.model import InputError, Operand, Outcome
 from logscan.packs import patterns_dir
@@ -115,7 +114,8 @@ class Knowledge:
             name = f"view-{cachefile.digest(key)}"
             part = cachefile.load(name, key)
             if part is None:
-                part = {table: _within(self.raw[table], release) for table in _TIMED}
+                part = {table: _within(self.raw[table], release) for table in _TIMED if table != "kernel"}
+                part["kernel"] = tuple(_within(row, release) for row in self.raw["kernel"])  # each may be in a list
                 cachefile.store(name, key, part)
             self._views[release] = _view(part, release)
         return self._views[release]
@@ -264,7 +264,14 @@ def tables(dirs: Sequence[Path | str] = (), engine: str = "vllm") -> Knowledge:
 def _stamp(folder: Path | str) -> tuple[tuple[object, ...], ...]:
     """What changes with the tables of a folder of one's own: who holds on to a desk may edit them in between."""
     found = (p for kind in ("pack.toml", "knowledge/*.toml", "knowledge/*/*.toml") for p in Path(folder).glob(kind))
-    return tuple((os.path.abspath(path), *cachefile.seen(path.lstat())) for path in sorted(found))
+    return tuple((os.path.abspath(path), *_seen(path)) for path in sorted(found))
+
+
+def _seen(path: Path) -> tuple[int, ...]:
+    try:
+        return cachefile.seen(path.stat())
+    except OSError:  # gone, or a link to nothing: told when it is read
+        return ()
 
 
 @lru_cache(maxsize=8)
@@ -310,10 +317,9 @@ def _compiled(files: Sequence[tuple[Path, bytes]]) -> tuple[Raw, str]:
 def _engine_of(folder: Path) -> str:
     """The engine that a directory's pack is about."""
     try:
-        m = re.search(r'^engine\s*=\s*"(\w+)"', (folder / "pack.toml").read_text("utf-8"), re.M)
-    except (OSError, UnicodeDecodeError):
+        return str(tomlcache.read(folder / "pack.toml").get("engine", "vllm"))
+    except (OSError, ValueError):
         return "vllm"
-    return m[1] if m else "vllm"
 
 
 def _paths(*dirs: Path) -> list[Path]:
@@ -322,10 +328,15 @@ def _paths(*dirs: Path) -> list[Path]:
 
 def _read(paths: Sequence[Path]) -> list[tuple[Path, bytes]]:
     """The files' bytes. Raises InputError for one that cannot be read."""
-    try:
-        return [(path, path.read_bytes()) for path in paths]
-    except OSError as error:
-        raise InputError(f"{error.filename}: cannot be read: {error.strerror}") from error
+    found = []
+    for path in paths:
+        try:
+            if path.exists() and not path.is_file():
+                raise InputError(f"{path}: cannot be read: is no file")
+            found.append((path, path.read_bytes()))
+        except OSError as error:
+            raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+    return found
 
 
 def _digest(files: Sequence[tuple[Path, bytes]]) -> str:

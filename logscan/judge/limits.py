@@ -91,6 +91,13 @@ def limited(rows: tuple[Row, ...], boot: Boot, known: Sequence[str], denied: Den
     return bounded(rows, "version-ambiguous", logged=False) if told else rows
 
 
+def unheard_of(rows: Iterable[Row], facts: Iterable[str]) -> tuple[Row, ...]:
+    """Rows of which nothing is kept where a pattern that might speak of them was given up. `facts`: what those emit."""
+    paths = {fact.partition(".")[0] for fact in facts}
+    mute = {"kv_cache" if path == "kv" else path for path in paths}
+    return tuple(_open(r, "line-untrusted") if r.verdict == "kept" and r.path in mute else r for r in rows)
+
+
 def other_engine(boot: Boot) -> Conflict | None:
     """How the log contradicts the engine that was given, and the lines that do; None where it does not."""
     engine = boot.engine

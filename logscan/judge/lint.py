@@ -28,6 +28,7 @@ _WORDS: Mapping[Any, str] = {
     (str, tuple): "a text or a list",
     (int, float): "a number",
 }
+_EFFECTS = {"keep", "none", "adapted", "token", "tensor"}  # what a row makes of an operand without naming one
 _STAGES = ("config", "scheme", "override", "load")
 
 
@@ -47,14 +48,28 @@ def _shapes(raw: Mapping[str, tuple[Row, ...]]) -> Iterator[tuple[Row, str]]:
                 if key in row and (not isinstance(row[key], tuple) or not all(_is_part(key, p) for p in row[key])):
                     told = f" with {' and '.join(_TEXTS[key])}" if key in _TEXTS else ""
                     yield row, f"[[{table}]] {row.get('id', '')!r}: {key} is a list of tables{told}"
+            for key, value in row["set"].items() if table == "rewrite" and isinstance(row.get("set"), Mapping) else ():
+                if not _is_set(key, value):
+                    yield row, f"[[rewrite]] {row.get('id', '')!r}: set.{key} is not {value!r}"
             for part in row.get("rows", ()) if isinstance(row.get("rows"), tuple) else ():
                 if not isinstance(part, Mapping) or (
-                    table == "candidates" and not isinstance(part.get("order"), tuple)
+                    table == "candidates"
+                    and not (isinstance(part.get("order"), tuple) and all(map(_is_place, part["order"])))
                 ):
                     yield (
                         row,
                         f"[[{table}]] {row.get('id', '')!r}: rows are tables" + " with an order" * (table != "gate"),
                     )
+
+
+def _is_place(place: Any) -> bool:
+    return isinstance(place, str) or (isinstance(place, Mapping) and isinstance(place.get("kernel"), str))
+
+
+def _is_set(key: str, value: Any) -> bool:
+    if key == "mark":
+        return isinstance(value, Mapping)
+    return isinstance(value, str | bool)
 
 
 def _is_part(key: str, part: Any) -> bool:
@@ -79,6 +94,7 @@ def _names(raw: Mapping[str, tuple[Row, ...]]) -> Iterator[tuple[Row, str]]:
 def _links(raw: Mapping[str, tuple[Row, ...]]) -> Iterator[tuple[Row, str]]:
     gates, kernels = ({row.get("id") for row in raw[table]} for table in ("gate", "kernel"))
     lists = {row.get("id") for row in raw["candidates"]}
+    operands = {row.get("id") for row in raw["operand"]}
     for table in ("gate", "kernel", "candidates", "rewrite", "distrust", "domain"):
         for row in raw[table]:
             for condition in _conditions(row):
@@ -93,11 +109,28 @@ def _links(raw: Mapping[str, tuple[Row, ...]]) -> Iterator[tuple[Row, str]]:
             yield row, f"candidates {sets['list']!r} have no row"
         if sets.get("kernel") and sets["kernel"] not in kernels:
             yield row, f"kernel {sets['kernel']!r} has no row"
+        for key in ("weights", "input", "kv"):
+            if key in sets and sets[key] not in operands | _EFFECTS:
+                yield row, f"operand {sets[key]!r} has no row"
+    yield from _circles(raw["gate"])
     for row in raw["candidates"]:
         for entry in row["rows"]:
             for name in (o if isinstance(o, str) else o["kernel"] for o in entry["order"]):
                 if name not in kernels:
                     yield row, f"kernel {name!r} has no row"
+
+
+def _circles(gates: tuple[Row, ...]) -> Iterator[tuple[Row, str]]:
+    """Gates that ask for themselves, through others or not."""
+    asks = {row["id"]: {name for c in _conditions(row) for name in _gates(c)} for row in gates}
+    for row in gates:
+        reached: set[str] = set()
+        new = asks[row["id"]]
+        while new - reached:
+            reached |= new
+            new = {name for gate in new for name in asks.get(gate, ())}
+        if row["id"] in reached:
+            yield row, f"gate {row['id']!r} asks for itself"
 
 
 def _floors(raw: Mapping[str, tuple[Row, ...]]) -> Iterator[tuple[Row, str]]:

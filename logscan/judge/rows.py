@@ -20,7 +20,6 @@ from logscan.judge.reasons import caveats_of, not_ready, splitting, unheard, why
 from logscan.model import (
     VERDICTS_WORST_FIRST,
     Boot,
-    Evidence,
     Kernel,
     Machine,
     NumericPath,
@@ -384,8 +383,3 @@ def _with_disagreement(
     ):
         row = replace(row, verdict="unproven", reasons=("line-untrusted",))
     return replace(row, disagreement=f"the log names {', '.join(names)}; {derived} was expected")
-
-
-def evidence_of(row: Row) -> tuple[Evidence, ...]:
-    """The evidence that carries the verdict, for findings."""
-    return tuple(e for e in row.evidence if e.role != "context")

@@ -22,6 +22,7 @@ _FEW = 9  # a bounded repeat up to this is written out
 _MANY = 64  # a bounded repeat above this is as good as unbounded where repeats nest
 _LOOKS = 1500  # a search that looks so often at each byte takes about a second on the longest text
 _RARE = 16  # bytes: a longer text between two repeats does not come again and again by accident
+_POSITIONS = 5000  # of a regex; ours have some hundred
 _PATIENCE = 100_000  # steps that the lint itself may take over a regex
 _ALL = frozenset(range(256))
 _WORD = frozenset(i for i in range(256) if re.fullmatch(rb"\w", bytes([i])))
@@ -36,7 +37,10 @@ def fault(pattern: str) -> str | None:
     `pattern` is searched in bytes, MULTILINE, of which it sees at most `CLIP`.
     """
     tree = _sre.parse(pattern.encode(), re.MULTILINE)
-    graph = _Graph(tree, tree.state.flags)
+    try:
+        graph = _Graph(tree, tree.state.flags)
+    except _TooLarge:
+        return "too large to be judged: its repeats of a few multiply"
     looks, _ways, _length, anywhere = _worst(graph)
     if graph.nested:
         return "a long repeat inside a long repeat: it can take exponential time"
@@ -47,6 +51,10 @@ def fault(pattern: str) -> str | None:
     if looks > _LOOKS:
         return "two unbounded repeats, or several long ones, of the same characters in a row: bound them, {0,200}"
     return None
+
+
+class _TooLarge(Exception):
+    """A regex of more positions than anybody reads."""
 
 
 class _Loop(NamedTuple):
@@ -119,6 +127,8 @@ class _Graph:
         return self._position(_eaten(op, arg, flags), last)
 
     def _position(self, eats: frozenset[int], last: Ways) -> Ways:
+        if len(self.eats) > _POSITIONS:
+            raise _TooLarge
         here = Ways((len(self.eats),))
         self.eats.append(eats)
         self.follow.append(Ways())

@@ -32,10 +32,12 @@ def load(dirs: Sequence[Path] = (), *, examples: bool = True) -> tuple[Pack, ...
     """
     errors: list[str] = []
     packs: list[Pack] = []
-    for folder, label in _folders(dirs, errors):
+    folders = _folders(dirs, errors)
+    packaged = len(_folders((), []))
+    for number, (folder, label) in enumerate(folders):
         pack = load_pack(folder, label, errors, examples=examples)
         if pack is not None:
-            packs.append(pack)
+            packs.append(pack._replace(own=number >= packaged))
     errors += _clashes(packs)
     if errors:
         raise InputError("\n".join(errors))
@@ -142,7 +144,7 @@ def _to_cache(name: str, key: bytes, pack: Pack) -> None:
 
     Each pattern is packed by itself, as it is built by itself.
     """
-    *identity, patterns = pack
+    *identity, patterns, _ = pack
     bodies = tuple(marshal.dumps(_lean(pattern)) for pattern in patterns)
     cachefile.store(name, key, (*identity, tuple(map(tuple, patterns.heads)), bodies))
     shown = tuple(tuple(getattr(p, field) for field in _EXAMPLES) for p in patterns)

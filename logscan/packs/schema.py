@@ -96,3 +96,4 @@ class Pack(NamedTuple):
     digest: str  # sha256:… over the pack's files
     releases: tuple[str, ...]  # known releases of the engine, ascending
     patterns: Patterns
+    own: bool = False  # of a user's directory: nobody but them has linted it

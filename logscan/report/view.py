@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from logscan.model import SEVERITIES, VERDICTS_WORST_FIRST
@@ -147,10 +147,3 @@ def title(row: Json) -> str:
     """Path, group and, where it is not the target, component."""
     parts = [row["path"], row["group"], row["component"] if row["component"] != "target" else ""]
     return clean(" ".join(p for p in parts if p), 120)
-
-
-def each_row(boots: Sequence[Shown]) -> Iterator[tuple[Shown, Json]]:
-    """Every row of every shown boot, in log order."""
-    for item in boots:
-        for row in item.boot["paths"]:
-            yield item, row

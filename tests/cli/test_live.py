@@ -1,10 +1,13 @@
 """A stream that is still being written: the verdict comes when the boot is decided, not when the stream ends."""
 
+import array
+import fcntl
 import json
 import os
 import signal
 import subprocess
 import sys
+import termios
 import time
 from pathlib import Path
 
@@ -31,6 +34,14 @@ class Live:
             self.process.stdin.write(line)
             self.process.stdin.flush()
             time.sleep(pause)
+
+    def drain(self):
+        """Wait until what was written has been read, and a little longer: it is with the reader then."""
+        left = array.array("i", [1])
+        while left[0]:
+            time.sleep(0.05)
+            fcntl.ioctl(self.process.stdin.fileno(), termios.FIONREAD, left)
+        time.sleep(0.3)
 
     def ended(self):
         """Its exit code and output; the pipe is open until then."""
@@ -97,14 +108,14 @@ def test_ctrl_c_still_reports():
 def test_ctrl_c_before_the_boot_is_decided_reports_what_is_there():
     with Live("--format", "json", "--verbose") as live:
         live.write(LINES[:READY])
-        time.sleep(1.0)
+        live.drain()
         os.kill(live.process.pid, signal.SIGINT)
         _, out = live.ended()
     assert json.loads(out)["logs"][0]["boots"][0]["status"] == "incomplete"
 
 
 def test_a_deadline_ends_a_stream_that_is_silent():
-    with Live("--timeout", "0.5", "--format", "json") as live:
+    with Live("--timeout", "2", "--format", "json") as live:
         live.write(LINES[:READY])
         _, out = live.ended()
     assert json.loads(out)["logs"][0]["boots"][0]["status"] == "incomplete"

@@ -125,3 +125,11 @@ def test_a_boot_that_takes_long_is_decided_all_the_same(tmp_path: Path) -> None:
     assert rows(boot) == rows(alone)
     (never,) = triaged(tmp_path, b"".join(lines[:ready]), MUCH, DIED)
     assert (never["status"], never["decided"]) == ("failed", ready + 1 + MUCH.count(b"\n"))
+
+
+def test_what_looks_like_a_selection_is_not_skimmed_over(tmp_path: Path) -> None:
+    lines = BOOT.splitlines(keepends=True)
+    ready = next(n for n, line in enumerate(lines) if b"Starting vLLM" in line)
+    odd = b"(EngineCore pid=142) WARNING 09-14 08:40:00 [x.py:1] Falling back to bf16 GEMM: fp8 kernel not supported\n"
+    (boot,) = triaged(tmp_path, b"".join(lines[:ready]), MUCH, odd, b"".join(lines[ready:]))
+    assert "Falling back to bf16 GEMM" in boot["unrecognised"][-1]["text"]

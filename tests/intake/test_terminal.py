@@ -103,3 +103,19 @@ LONG = HEAD + b"[core.py:9] " + b"x" * 600
 )
 def test_lines_of_one_length_are_no_rows(lines: list[bytes]) -> None:
     assert width_of(lines, is_record) is None
+
+
+def test_a_wider_row_ends_it() -> None:
+    """A launcher's command was wrapped; the log behind it was not, and a line of it may fill the width by chance."""
+    command = b"+ python -m trainer " + b" ".join(b"data.option_%d=value" % n for n in range(60))
+    rows = [row.encode() for cut in rewrap._screen(width=80)([command, *[b"short"] * 40]) for row in cut]
+    after = [HEAD + b"[core.py:9] " + b"x" * 600, b"=" * 80, b"Fatal Python error: Segmentation fault"]
+    got = rewrap.read(b"\n".join([*rows, *after]) + b"\n")
+    assert [r.text for r in got[-2:]] == after[1:]
+
+
+@pytest.mark.parametrize("words", [b"Traceback (most recent call last):", b"Fatal Python error: Bus error"])
+def test_last_words_are_no_row(words: bytes) -> None:
+    rows = [row.encode() for cut in rewrap._screen(width=80)(BOOT) for row in cut]
+    got = rewrap.read(b"\n".join([*rows, b"=" * 80, words]) + b"\n")
+    assert got[-1].text == words

@@ -58,6 +58,24 @@ def test_all_mistakes_are_reported_each_with_file_and_line(load: Callable[[str],
     [
         ("[[gate]\n", "not TOML"),
         ("[[colour]]\nid = 'x'\n", r"\[\[colour\]\] is no table"),
+        ("[[gate]]\nid = 'x'\nsource = 'x'\nengine = 3\nrows = []\n", "engine: write a range as a text"),
+        (
+            "[[gate]]\nid = 'a'\nsource = 'x'\nrows = [{ if = { gate = 'b' } }]\n"
+            "[[gate]]\nid = 'b'\nsource = 'x'\nrows = [{ if = { gate = '!a' } }]\n",
+            "gate 'a' asks for itself",
+        ),
+        (
+            "[[candidates]]\nid = 'x'\nplatform = 'cuda'\nsource = 'x'\nrows = [{ order = [{ x = 'a' }] }]\n",
+            "rows are tables with an order",
+        ),
+        (
+            "[[rewrite]]\nid = 'x'\nstage = 'scheme'\nsource = 'x'\nset = { kernel = { a = 1 } }\n",
+            r"set\.kernel is not \{'a': 1\}",
+        ),
+        (
+            "[[rewrite]]\nid = 'x'\nstage = 'scheme'\nsource = 'x'\nset = { input = 'nosuch' }\n",
+            "operand 'nosuch' has no row",
+        ),
         ("gate = [3]\n", r"own\.toml: \[\[gate\]\] is a table, not 3"),
         ("[[gate]]\nid = 'x'\nsource = 'x'\nsince = 2026-01-01\nrows = []\n", r":1: 2026-01-01 is a date"),
         (
@@ -205,6 +223,33 @@ def test_an_edit_between_two_calls_is_seen(tmp_path: Path) -> None:
     for name in ("one", "other"):
         own.write_text(f'[[gate]]\nid = "{name}"\nsource = "x"\nrows = [{{ if = {{ sm = "89" }} }}]\n')
         assert name in tables([tmp_path]).view("0.24.0").gates
+
+
+def test_an_edit_behind_a_link_is_seen(tmp_path: Path) -> None:
+    """A mounted ConfigMap is built of such links."""
+    (tmp_path / "knowledge").mkdir()
+    real = tmp_path / "real.toml"
+    (tmp_path / "knowledge" / "own.toml").symlink_to(real)
+    for name in ("one", "other"):
+        real.write_text(f'[[gate]]\nid = "{name}"\nsource = "x"\nrows = [{{ if = {{ sm = "89" }} }}]\n')
+        assert name in tables([tmp_path]).view("0.24.0").gates
+
+
+def test_the_engine_of_a_folder_is_read_as_toml(tmp_path: Path) -> None:
+    (tmp_path / "knowledge").mkdir()
+    (tmp_path / "pack.toml").write_text("id = 'x'\nengine = 'sglang'\n")
+    (tmp_path / "knowledge" / "own.toml").write_text('[[gate]]\nid = "mine"\nsource = "x"\nrows = [{ if = {} }]\n')
+    assert "mine" in tables([tmp_path], "sglang").view("0.5.13").gates
+    assert "mine" not in tables([tmp_path], "vllm").view("0.24.0").gates
+
+
+def test_a_kernel_outside_its_range_may_stand_in_a_list(tmp_path: Path) -> None:
+    (tmp_path / "knowledge").mkdir()
+    (tmp_path / "knowledge" / "own.toml").write_text(
+        '[[kernel]]\nid = "OwnKernel"\nsource = "x"\nengine = ">=0.30"\nneeds = [{ if = {} }]\n'
+        '[[candidates]]\nid = "own"\nplatform = "cuda"\nsource = "x"\nrows = [{ order = ["OwnKernel"] }]\n'
+    )
+    assert tables([tmp_path]).view("0.24.0").kernels["OwnKernel"].name == "OwnKernel"
 
 
 def test_rows_are_counted_however_they_are_written(tmp_path: Path) -> None:
