@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import sys
 from pathlib import Path
-from types import ModuleType
 
+import bench
 import pytest
 
 from logscan.intake import open_source
 from logscan.model import Record
 
-
-def _load(name: str) -> ModuleType:
-    path = Path(__file__).resolve().parents[2] / "benchmarks" / f"{name}.py"
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec and spec.loader
-    module = sys.modules[name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-rewrap = _load("rewrap")
+rewrap = bench.load("rewrap")
 
 HEAD = "(EngineCore pid=101) INFO 08-02 09:00:24 "
 BOOT = [

@@ -2,27 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from pathlib import Path
-from types import ModuleType
-
+import bench
 import pytest
 
 from logscan.intake.framing import Item, is_record
 from logscan.intake.terminal import HardWrap, width_of
 
-
-def _rewrap() -> ModuleType:
-    path = Path(__file__).resolve().parents[2] / "benchmarks" / "rewrap.py"
-    spec = importlib.util.spec_from_file_location("rewrap", path)
-    assert spec and spec.loader
-    module = sys.modules["rewrap"] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-rewrap = _rewrap()
+rewrap = bench.load("rewrap")
 HEAD = b"(EngineCore pid=101) INFO 08-02 09:00:24 "
 BOOT = [
     b"nohup: ignoring input",
