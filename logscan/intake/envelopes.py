@@ -23,7 +23,6 @@ class Envelope(Protocol):
 
     name: str
     stateless: ClassVar[bool]  # peels each line without those before it
-    weak: ClassVar[bool]  # looks like ordinary text: taken only where what is inside frames as a record
 
     def sniff(self, lines: Sequence[bytes]) -> int:
         """How many of these lines are wrapped so. Remembers nothing."""
@@ -40,7 +39,6 @@ class Head:
 
     name = ""
     stateless: ClassVar[bool] = True
-    weak: ClassVar[bool] = False
     head: ClassVar[bytes] = b""
 
     def __init__(self) -> None:
@@ -209,7 +207,6 @@ class Srun(Head):
     """` 5: INFO …` (srun --label)."""
 
     name = "slurm"
-    weak = True
     head = rb" {0,4}(\d{1,5}): ?"
 
     def inside(self, m: re.Match[bytes], item: Item) -> Sequence[Item]:
@@ -220,7 +217,6 @@ class Compose(Head):
     """`vllm-1  | INFO …` (docker compose logs, up)."""
 
     name = "docker-compose"
-    weak = True
     head = _COLOUR + rb"([A-Za-z0-9][\w.-]*) *" + _COLOUR + rb" *\|" + _COLOUR + rb"(?: |$)"
 
     def inside(self, m: re.Match[bytes], item: Item) -> Sequence[Item]:
@@ -231,7 +227,6 @@ class Stern(Head):
     """`llm-7f9c4d-x2x7k vllm INFO …`, and the notices `+ pod › container` (stern)."""
 
     name = "stern"
-    weak = True
     head = (
         _COLOUR
         + rb"(?:([a-z0-9][a-z0-9.-]*-[a-z0-9]{1,16})"
@@ -253,7 +248,6 @@ class Constant(Head):
     """A constant text before each line: a wrapper of its own, or VLLM_LOGGING_PREFIX."""
 
     name = "prefix"
-    weak = True
 
     def __init__(self, text: bytes) -> None:
         self.text = text
@@ -271,4 +265,5 @@ STRONG: tuple[type[Head], ...] = (
     Mpirun,
     Tail,
 )
+# They look like ordinary text: taken only where what is inside frames as a record.
 WEAK: tuple[type[Head], ...] = (Compose, Stern, Srun)

@@ -32,7 +32,6 @@ class JsonLines:
     """One JSON object a line, the engine's line in one of its fields."""
 
     stateless: ClassVar[bool] = False
-    weak: ClassVar[bool] = False
 
     def __init__(self) -> None:
         self.name = "json"
@@ -74,7 +73,6 @@ class PrettyJson:
     """JSON over many lines: `gcloud logging read --format=json`, `aws logs get-log-events`, a notebook's outputs."""
 
     stateless: ClassVar[bool] = False
-    weak: ClassVar[bool] = False
 
     def __init__(self) -> None:
         self.name = "json-pretty"

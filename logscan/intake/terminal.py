@@ -64,7 +64,6 @@ class HardWrap:
 
     name = "hard-wrap"
     stateless: ClassVar[bool] = False
-    weak: ClassVar[bool] = True
 
     def __init__(self, width: int, is_head: Callable[[bytes], bool]) -> None:
         self._width = width

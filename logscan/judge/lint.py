@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from logscan.judge.conditions import Condition, floors
+from logscan.judge.knowledge import FIRST_FITS, STAGES
 
 Row = Mapping[str, Any]
 _SOURCED = ("gate", "kernel", "candidates", "rewrite", "distrust", "domain")
@@ -29,7 +30,6 @@ _WORDS: Mapping[Any, str] = {
     (int, float): "a number",
 }
 _EFFECTS = {"keep", "none", "adapted", "token", "tensor"}  # what a row makes of an operand without naming one
-_STAGES = ("config", "scheme", "override", "load")
 
 
 def problems(raw: Mapping[str, tuple[Row, ...]]) -> list[str]:
@@ -95,15 +95,15 @@ def _links(raw: Mapping[str, tuple[Row, ...]]) -> Iterator[tuple[Row, str]]:
     gates, kernels = ({row.get("id") for row in raw[table]} for table in ("gate", "kernel"))
     lists = {row.get("id") for row in raw["candidates"]}
     operands = {row.get("id") for row in raw["operand"]}
-    for table in ("gate", "kernel", "candidates", "rewrite", "distrust", "domain"):
+    for table in _SOURCED:
         for row in raw[table]:
             for condition in _conditions(row):
                 for name in _gates(condition):
                     if name not in gates:
                         yield row, f"gate {name!r} has no row"
     for row in raw["rewrite"]:
-        if row.get("stage") not in _STAGES:
-            yield row, f"stage {row.get('stage')!r}: one of {', '.join(_STAGES)}"
+        if row.get("stage") not in STAGES:
+            yield row, f"stage {row.get('stage')!r}: one of {', '.join(STAGES)}"
         sets = row.get("set", {})
         if "list" in sets and sets["list"] not in lists:
             yield row, f"candidates {sets['list']!r} have no row"
@@ -148,7 +148,7 @@ def _shadowed(raw: Mapping[str, tuple[Row, ...]]) -> Iterator[tuple[Row, str]]:
     """Where the first row that fits is taken, a row with the same condition and range is never reached."""
     seen: dict[Any, str] = {}
     for row in raw["rewrite"]:
-        if row.get("stage") in ("config", "scheme"):
+        if row.get("stage") in FIRST_FITS:
             key = (row["stage"], row.get("engine", ""), repr(row.get("if")))
             if key in seen:
                 yield row, f"{row['id']!r} is never reached: {seen[key]!r} has the same condition"

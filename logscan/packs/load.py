@@ -32,12 +32,11 @@ def load(dirs: Sequence[Path] = (), *, examples: bool = True) -> tuple[Pack, ...
     """
     errors: list[str] = []
     packs: list[Pack] = []
-    folders = _folders(dirs, errors)
-    packaged = len(_folders((), []))
-    for number, (folder, label) in enumerate(folders):
+    packaged = _packaged(errors)
+    for folder, label in (*packaged, *_given(dirs, errors)):
         pack = load_pack(folder, label, errors, examples=examples)
         if pack is not None:
-            packs.append(pack._replace(own=number >= packaged))
+            packs.append(pack._replace(own=(folder, label) not in packaged))
     errors += _clashes(packs)
     if errors:
         raise InputError("\n".join(errors))
@@ -89,11 +88,16 @@ def digest_of(files: Iterable[tuple[str, bytes]]) -> str:
     return "sha256:" + h.hexdigest()
 
 
-def _folders(dirs: Sequence[Path], errors: list[str]) -> list[tuple[Path, str]]:
+def _packaged(errors: list[str]) -> list[tuple[Path, str]]:
     root = patterns_dir()
     out = [(p.parent, f"patterns/{p.parent.name}") for p in sorted(root.glob("*/pack.toml"))]
     if not out:
         errors.append(f"{root}: no pattern packs are installed there; install logscan anew")
+    return out
+
+
+def _given(dirs: Sequence[Path], errors: list[str]) -> list[tuple[Path, str]]:
+    out: list[tuple[Path, str]] = []
     for folder in dirs:
         if (folder / "pack.toml").is_file():
             out.append((folder, str(folder)))
